@@ -1,0 +1,56 @@
+"""What an agent declares about itself."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from agentgate.model.call import Effect
+
+Tier = Literal["core", "standard", "optional"]
+Grade = Literal["urgent", "required", "optional"]
+
+# The default priority of a caller's calls, from its tier (DESIGN 4.3); a client without a card counts as standard.
+PRIORITY_BY_TIER: dict[Tier, int] = {"core": 7, "standard": 5, "optional": 2}
+
+
+class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One task type that an agent handles.
+
+    `repeatable` promises that running twice does no harm. `timeout_s` is the upper clamp of an attempt, its time-out
+    while little is known, and the least root deadline. `check` says that the agent also offers the read
+    `check:<task_type>`, which tells whether an effect happened. Schemas are JSON Schema.
+    """
+
+    task_type: str
+    effect: Effect = "write"
+    repeatable: bool = False
+    timeout_s: float | None = None
+    grade: Grade = "required"
+    compensate: str | None = None
+    check: bool = False
+    input_schema: dict[str, Any] | None = None
+    output_schema: dict[str, Any] | None = None
+
+
+class Card(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An agent's declaration, sent by each of its instances; the agent's card is the union."""
+
+    agent: str
+    tier: Tier = "standard"
+    concurrency: int = 8
+    skills: tuple[Skill, ...] = ()
+    version: str = ""
+
+    def skill(self, task_type: str) -> Skill | None:
+        """The declared skill of that task type, if any."""
+        return next((skill for skill in self.skills if skill.task_type == task_type), None)
+
+
+CHECK_PREFIX = "check:"
+
+
+def check_type(task_type: str) -> str:
+    """The task type under which the check of a skill is called."""
+    return CHECK_PREFIX + task_type

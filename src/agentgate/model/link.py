@@ -1,0 +1,189 @@
+"""The messages of the link: JSON-RPC 2.0 over a WebSocket, subprotocol `agentgate.v1` (DESIGN 4.5).
+
+Agent to gate: requests `hello`, `call`, `routes`; notifications `beat`, `cancel`, `progress`, `drain`.
+Gate to agent: request `invoke` (id = the unit; its response is an `Answer`); notifications `stop`, `ack`, `drain`.
+
+The id of a `call` request is the call's own globally unique id, the id of `invoke` is the unit's: a repeated frame is
+recognised by it. A frame may be one message or a JSON array of messages (a JSON-RPC batch), handled in order.
+An outcome is a `result`, also when it is a failure; JSON-RPC `error` is kept for frames that break the protocol.
+Times on the wire are remaining milliseconds, so that clocks need not agree.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from agentgate.model.call import Effect, OnDisconnect
+from agentgate.model.card import Card
+from agentgate.model.outcome import Problem
+from agentgate.model.route import RouteSnapshot
+
+SUBPROTOCOL: Final = "agentgate.v1"
+LINK_PATH: Final = "/link"
+
+
+class ProtocolProblem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A JSON-RPC error object: the frame itself was wrong."""
+
+    code: int
+    message: str
+    data: Any = None
+
+
+class Frame(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Any JSON-RPC message: with `method` a request (id set) or notification, without it a response."""
+
+    jsonrpc: Literal["2.0"] = "2.0"
+    id: str | int | None = None
+    method: str | None = None
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: ProtocolProblem | None = None
+
+
+class Answer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a unit came to, as the agent reports it.
+
+    `seq` numbers the keyed answers of an instance from 1; the SDK keeps each until `ack` covers it. Unkeyed: 0.
+    `unseen` answers a `stop` for a unit this process never received: nothing happened.
+    """
+
+    value: Any = None
+    error: Problem | None = None
+    seq: int = 0
+    handler_ms: float = 0.0
+    unseen: bool = False
+
+
+class UnitReport(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A unit that this process still runs, or a keyed answer that no `ack` has covered yet."""
+
+    unit: str
+    key: str = ""
+    token: str = ""
+    remaining_ms: int = 0
+    answer: Answer | None = None  # None: still running
+
+
+class HelloParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who connects. Without a card: a client that only calls. `calls` are the ids of calls it still waits for."""
+
+    agent: str
+    instance: str
+    card: Card | None = None
+    units: tuple[UnitReport, ...] = ()
+    calls: tuple[str, ...] = ()
+    sdk: str = ""
+    pid: int = 0
+
+
+class Welcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer to `hello`.
+
+    `unknown_units`: reported units that the gate will not take an answer from any more; the process stops them and
+    forgets their answers. `beat_ms`: send a beat at least this often; after `silent_ms` without any frame either side
+    takes the link for dead.
+    """
+
+    session: str
+    gateway: str
+    gateway_epoch: int
+    acked: int = 0
+    unknown_units: tuple[str, ...] = ()
+    beat_ms: int = 2000
+    silent_ms: int = 6000
+    payload_bytes_max: int = 262_144
+
+
+class CallParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A call as a caller sends it. `token` is the unit token of the handler it is made in, if any."""
+
+    target: str
+    task_type: str
+    business_key: str = ""
+    action: str = "run"
+    payload: Any = None
+    effect: Effect = "write"
+    heavy: bool = False
+    timeout_ms: int | None = None
+    priority: int | None = None
+    again: bool = False
+    join: bool = True
+    on_disconnect: OnDisconnect | None = None
+    token: str = ""
+    traceparent: str = ""
+
+
+class InvokeParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A unit of work for an agent. `remaining_ms` is what is left until the deadline, `key` as shown to people."""
+
+    task_type: str
+    caller: str
+    payload: Any = None
+    business_key: str = ""
+    action: str = "run"
+    effect: Effect = "write"
+    key: str = ""
+    remaining_ms: int = 0
+    token: str = ""
+    traceparent: str = ""
+    attempt: int = 1
+
+
+class BeatParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A sign of life: how many units run, and how far behind the handlers' event loop is."""
+
+    units: int = 0
+    lag_ms: float = 0.0
+
+
+class CancelParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The caller no longer waits for this call."""
+
+    id: str
+
+
+class ProgressParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A note on how far a unit has come."""
+
+    unit: str
+    note: str
+
+
+class RoutesParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Asks for the routes, unless the caller has them already."""
+
+    version: int = -1
+
+
+class Routes(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The answer to `routes`; no snapshot when the version asked with is the current one."""
+
+    version: int
+    snapshot: RouteSnapshot | None = None
+
+
+class DrainParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """From the agent: I finish what is in hand, give me nothing new. From the gate: please do so (and restart)."""
+
+    reason: str = ""
+    restart: bool = False
+
+
+StopKind = Literal["cancel", "expire"]
+
+
+class StopParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Tells a unit to stop: `cancel` interrupts the handler, `expire` only tells it (`ctx.expired`)."""
+
+    unit: str
+    kind: StopKind
+    reason: str = ""
+
+
+class AckParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Every keyed answer up to and including `seq` is on disk; the process may forget them."""
+
+    seq: int

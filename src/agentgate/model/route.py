@@ -1,0 +1,27 @@
+"""Who is there, as every gateway and SDK may remember it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from agentgate.model.card import Card
+
+
+class Route(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One agent: the union of its instances' cards, and which instances are there."""
+
+    card: Card
+    instances: tuple[str, ...] = ()
+    tenant: str = "default"
+
+    @property
+    def agent(self) -> str:
+        """The agent's name."""
+        return self.card.agent
+
+
+class RouteSnapshot(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All routes at one version; a higher version is newer, across restarts too."""
+
+    version: int = 0
+    routes: tuple[Route, ...] = ()

@@ -1,0 +1,1 @@
+"""What the platform asks of the outside world, as small Protocols."""

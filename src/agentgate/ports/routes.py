@@ -1,0 +1,66 @@
+"""Who is there: where the directory and the gateway meet."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from agentgate.model import Card, Route, RouteSnapshot
+
+
+class RouteListener(Protocol):
+    """Hears of every change of an instance, at once and in order."""
+
+    def instance_joined(self, agent: str, instance: str, card: Card) -> None:
+        """It is connected and takes calls (also after it was away)."""
+        ...
+
+    def instance_away(self, agent: str, instance: str) -> None:
+        """Its link is gone or silent: units are kept for the grace time, new calls go elsewhere."""
+        ...
+
+    def instance_draining(self, agent: str, instance: str) -> None:
+        """It finishes what is in hand and takes nothing new."""
+        ...
+
+    def instance_lost(self, agent: str, instance: str) -> None:
+        """The grace time is over, or it said good-bye: nothing will come from it any more."""
+        ...
+
+
+class Routes(Protocol):
+    """The directory, as the gateway uses it."""
+
+    def resolve(self, tenant: str, target: str) -> Route | None:
+        """The agent for a target as named: an agent's name, or `skill:<task_type>` (some agent that declares it).
+
+        Also an agent that is only remembered from before a restart, while its instances may still come back.
+        """
+        ...
+
+    def snapshot(self) -> RouteSnapshot:
+        """All routes, with their version."""
+        ...
+
+    def hello(self, tenant: str, card: Card, instance: str) -> None:
+        """An instance connected; raises `ValueError` with a sentence when its card cannot be accepted."""
+        ...
+
+    def seen(self, instance: str) -> None:
+        """Any frame came from it."""
+        ...
+
+    def closed(self, instance: str) -> None:
+        """Its connection ended without a good-bye."""
+        ...
+
+    def drain(self, instance: str) -> None:
+        """It takes nothing new from now on."""
+        ...
+
+    def gone(self, instance: str) -> None:
+        """It left in good order: nothing is in its hands."""
+        ...
+
+    def listen(self, listener: RouteListener) -> None:
+        """Tell this listener of every change from now on."""
+        ...
