@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import threading
 
@@ -150,6 +151,32 @@ def test_executor_job_may_wait_for_a_timer() -> None:
         return loop.time()
 
     assert run_virtual(main) == 30.0
+
+
+def test_a_group_is_cancelled_in_the_same_order_every_time() -> None:
+    """The order in which a failing group cancels its tasks is a function of the program, not of memory addresses."""
+
+    async def main() -> list[int]:
+        ended: list[int] = []
+
+        async def member(number: int) -> None:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                ended.append(number)
+
+        with contextlib.suppress(ExceptionGroup):
+            async with asyncio.TaskGroup() as group:
+                for number in range(40):
+                    group.create_task(member(number))
+                await asyncio.sleep(1)
+                raise ValueError
+        return ended
+
+    first = run_virtual(main)
+    clutter = [object() for _ in range(10_000)]
+    assert run_virtual(main) == first
+    assert len(clutter) == 10_000
 
 
 def test_time_beyond_float_precision_is_refused() -> None:

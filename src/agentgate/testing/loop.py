@@ -7,7 +7,8 @@ milliseconds, and the same program takes the same path every time. When nothing 
 How it works. The loop asks its selector to wait until the next timer. This selector does not wait: it looks whether
 a file is ready now, and if none is, moves the clock by the time it was asked to wait. Time therefore stands still
 while callbacks run, and starts at 0.0: the loop compares times with a resolution of 1 ns, which floats near today's
-epoch cannot express.
+epoch cannot express. Tasks are hashed by their number instead of their address, so that sets of tasks (asyncio keeps
+them in sets, and cancels a group in the order of one) are walked in the same order in every run.
 
 Threads are the exception, since the loop cannot see what they will do. While a job of `run_in_executor` is under way
 the clock waits for it, for `THREAD_GRACE_S` of real time before each jump (the job may itself be waiting for
@@ -18,6 +19,7 @@ that nothing can wake it, it gives them `THREAD_PATIENCE_S`. Programs that use t
 from __future__ import annotations
 
 import asyncio
+import itertools
 import selectors
 import threading
 from collections.abc import Callable, Coroutine
@@ -53,7 +55,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._virtual_s = 0.0
         self._outside_jobs = 0  # in threads, and sure to report
+        self._task_numbers = itertools.count(1)
         super().__init__(_JumpingSelector(self))
+        self.set_task_factory(_numbered_task)
 
     def time(self) -> float:
         """Virtual seconds since the loop was made."""
@@ -64,6 +68,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if self._virtual_s + wait_s > VIRTUAL_S_MAX:
             raise OverflowError(f"virtual time is exact up to {VIRTUAL_S_MAX:.0f} s only")
         self._virtual_s += wait_s
+
+    def next_task_number(self) -> int:
+        """Counts tasks from 1."""
+        return next(self._task_numbers)
 
     @property
     def outside_jobs(self) -> int:
@@ -93,6 +101,22 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def _job_ended(self, _: asyncio.Future[Any]) -> None:
         self._outside_jobs -= 1
+
+
+class _NumberedTask(asyncio.Task[Any]):
+    """A task whose place in a set does not depend on its address."""
+
+    def __init__(self, coro: Any, *, loop: asyncio.AbstractEventLoop, **rest: Any) -> None:
+        assert isinstance(loop, VirtualLoop)
+        self._number = loop.next_task_number()  # first: the base class enters the task into a set
+        super().__init__(coro, loop=loop, **rest)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+def _numbered_task(loop: asyncio.AbstractEventLoop, coro: Any, **rest: Any) -> asyncio.Task[Any]:
+    return _NumberedTask(coro, loop=loop, **rest)
 
 
 class _JumpingSelector(selectors.DefaultSelector):
