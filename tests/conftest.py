@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        level = item.path.relative_to(TESTS).parts[0]
+        level = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
         if level not in TIMEOUT_S_OF_LEVEL:
             continue
         item.add_marker(level)
