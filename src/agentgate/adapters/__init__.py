@@ -1,0 +1,1 @@
+"""What meets the outside world: files, sockets, clocks. Each adapter fills one port."""

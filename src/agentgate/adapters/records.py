@@ -1,0 +1,31 @@
+"""Records as bytes.
+
+Every store keeps them in this form, also the one in memory: what cannot be written is refused there too, and nobody
+shares a mutable payload with what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from agentgate.errors import StoreBadInput
+from agentgate.model import Record
+
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final = msgspec.json.Decoder(list[Record])
+
+
+def encode(records: Sequence[Record]) -> bytes:
+    """A JSON array of records; raises `StoreBadInput` for what JSON cannot carry."""
+    try:
+        return _ENCODER.encode(records)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise StoreBadInput(f"the request cannot be stored: {error}") from error
+
+
+def decode(stored: bytes | str) -> list[Record]:
+    """The records of a JSON array."""
+    return _DECODER.decode(stored)

@@ -1,0 +1,1 @@
+"""Building blocks of asyncio that know nothing of calls: services, batches, runners."""

@@ -1,0 +1,55 @@
+"""The shape of everything long-lived: entering means started, leaving means fully stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Self
+
+
+class Service:
+    """An async context manager that owns a TaskGroup; no task of a service outlives it.
+
+    Subclasses override `_start` (ready when it returns) and `_stop` (ask the tasks to end; the default cancels them)
+    and start tasks with `_spawn`. A task that raises ends the service and whoever entered it, as in any TaskGroup.
+    Enter it once; stopping is by leaving.
+    """
+
+    def __init__(self) -> None:
+        self._tasks = asyncio.TaskGroup()
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        async with contextlib.AsyncExitStack() as undo:
+            await undo.enter_async_context(self._tasks)
+            undo.push_async_callback(self._cancel)
+            await self._start()
+            undo.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._stop()
+        finally:
+            await self._tasks.__aexit__(kind, error, trace)
+
+    async def _start(self) -> None:
+        """Become ready."""
+
+    async def _stop(self) -> None:
+        """Bring the tasks to their end; they are awaited afterwards."""
+        await self._cancel()
+
+    async def _cancel(self) -> None:
+        for task in self._running:
+            task.cancel()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine as long as the service lives at most."""
+        task = self._tasks.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
