@@ -30,7 +30,7 @@ check: $(STAMP) ## style, format, types and import contracts; changes nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 sim: $(STAMP) ## run whole platforms in virtual time, one per seed (SEEDS=500)
 	$(BIN)/python -m agentgate.testing.sim --seeds $(SEEDS)
