@@ -1,0 +1,190 @@
+"""Who sees everything from outside the platform: what was asked, what ran, what took effect, what was answered.
+
+The platform under test says many things about itself; a witness believes none of them. Scripted agents and clients
+report here, and the invariants compare these facts with what the platform claims.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from agentgate.errors import CallFailed
+
+LINES_SHOWN = 60  # of the log, before the moment of a failure
+LINES_MAX = 200_000  # no run writes as much; beyond it the oldest go
+
+
+class Broken(AssertionError):
+    """The platform broke one of its promises; `invariant` is its number in DESIGN 11 (0: it must not raise)."""
+
+    def __init__(self, invariant: int, text: str) -> None:
+        super().__init__(f"invariant {invariant}: {text}")
+        self.invariant = invariant
+        self.text = text
+
+
+class Key(NamedTuple):
+    """An idempotency key as a handler knows it: the target as its caller named it, and the key as shown."""
+
+    named: str
+    shown: str
+
+
+class Effect(NamedTuple):
+    """Something a write did to the world."""
+
+    key: Key
+    unit: str
+    at: float
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Run:
+    """One execution of a handler."""
+
+    unit: str
+    key: Key
+    task_type: str
+    body: str
+    agent: str
+    instance: str
+    link: int  # which connection of its process it came in by
+    repeatable: bool
+    write: bool
+    started_at: float
+    deadline: float
+    told_at: float | None = None
+    ended_at: float | None = None
+    end: str = ""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Asked:
+    """One call of a client or of a handler, and how it ended for the caller."""
+
+    caller: str
+    target: str
+    task_type: str
+    business_key: str
+    action: str
+    body: str
+    write: bool
+    repeatable: bool
+    again: bool
+    started_at: float
+    deadline: float
+    by_unit: str = ""
+    ended_at: float | None = None
+    cancelled: bool = False
+    value: object = None
+    error: CallFailed | None = None
+
+    @property
+    def key(self) -> Key:
+        """The key this call belongs to."""
+        return Key(self.target, f"{self.caller}:{self.task_type}:{self.business_key}:{self.action}")
+
+    @property
+    def answered(self) -> bool:
+        """Whether the caller got a value or an error."""
+        return self.ended_at is not None and not self.cancelled
+
+    @property
+    def code(self) -> str:
+        """The error's code; empty for a value."""
+        return self.error.code if self.error is not None else ""
+
+
+@dataclass(slots=True)
+class _Hooks:
+    """Who wants to hear of it at once."""
+
+    effect: list[Callable[[Effect], None]] = field(default_factory=list)
+    started: list[Callable[[Run], None]] = field(default_factory=list)
+    answered: list[Callable[[Asked], None]] = field(default_factory=list)
+
+
+class Witness:
+    """The facts of one run, and its log."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.now = now
+        self.effects: list[Effect] = []
+        self.effects_by_key: dict[Key, list[Effect]] = {}
+        self.runs: dict[str, Run] = {}
+        self.runs_by_key: dict[Key, list[Run]] = {}
+        self.live_runs: dict[str, Run] = {}
+        self.asked: list[Asked] = []
+        self.waiting: dict[int, Asked] = {}  # in order of start
+        self.broken: Broken | None = None
+        self.hooks = _Hooks()
+        self._log: deque[tuple[float, str, str]] = deque(maxlen=LINES_MAX)
+        self.stop: Callable[[], None] = lambda: None
+
+    def log(self, who: str, what: str) -> None:
+        """One line for one transition."""
+        self._log.append((self.now(), who, what))
+
+    def lines(self, last: int | None = None) -> list[str]:
+        """The log, aligned."""
+        entries = list(self._log)[-last:] if last else list(self._log)
+        width = max((len(who) for _, who, _ in entries), default=0)
+        return [f"{at:11.6f}  {who:<{width}}  {what}" for at, who, what in entries]
+
+    def fail(self, invariant: int, text: str) -> None:
+        """A promise was broken: the first one counts, and ends the run."""
+        if self.broken is None:
+            self.broken = Broken(invariant, text)
+            self.log("BROKEN", f"invariant {invariant}: {text}")
+            self.stop()
+
+    def unit_started(self, run: Run) -> None:
+        """A handler begins."""
+        self.log(run.instance, f"start {run.unit} {run.key.shown}")
+        if run.unit in self.runs:
+            self.fail(1, f"unit {run.unit} was started twice, by {self.runs[run.unit].instance} and {run.instance}")
+        self.runs[run.unit] = self.live_runs[run.unit] = run
+        self.runs_by_key.setdefault(run.key, []).append(run)
+        for hook in self.hooks.started:
+            hook(run)
+
+    def unit_told(self, run: Run) -> None:
+        """A handler knows that it is to stop."""
+        if run.told_at is None:
+            run.told_at = self.now()
+
+    def unit_ended(self, run: Run, end: str) -> None:
+        """A handler is over, in whatever way."""
+        run.ended_at = self.now()
+        run.end = end
+        self.live_runs.pop(run.unit, None)
+        self.log(run.instance, f"end   {run.unit} {end}")
+
+    def took_effect(self, run: Run) -> None:
+        """A write did to the world what it is for."""
+        effect = Effect(run.key, run.unit, self.now())
+        self.effects.append(effect)
+        self.effects_by_key.setdefault(run.key, []).append(effect)
+        self.log(run.instance, f"EFFECT {run.unit} {run.key.shown}")
+        for hook in self.hooks.effect:
+            hook(effect)
+
+    def call_started(self, asked: Asked) -> Asked:
+        """Somebody calls."""
+        self.asked.append(asked)
+        self.waiting[id(asked)] = asked
+        again = " again" if asked.again else ""
+        self.log(asked.caller, f"call  {asked.target} {asked.key.shown} {asked.body}{again}")
+        return asked
+
+    def call_ended(self, asked: Asked) -> None:
+        """The caller has its answer, or left."""
+        asked.ended_at = self.now()
+        self.waiting.pop(id(asked), None)
+        end = "left" if asked.cancelled else (asked.code or f"= {asked.value}")
+        self.log(asked.caller, f"ended {asked.target} {asked.key.shown} {end}")
+        for hook in self.hooks.answered:
+            hook(asked)
