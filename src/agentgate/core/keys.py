@@ -1,0 +1,72 @@
+"""Idempotency keys: how one is shown, when two requests have the same body, which parts are acceptable.
+
+Rules. A key is its parts (`model.KeyId`), never a random string; the gate builds it, nobody passes one. Shown to
+people and to the target it is `caller:task_type:business_key:action`; a `:` or `%` inside a part is written `%3A` or
+`%25`, so different parts never look the same. Tenant and target belong to the identity, not to the text: the one who
+reads it is inside both.
+
+Two bodies are the same when their canonical JSON is: keys sorted, no white space, numbers as they are. 1, 1.0 and "1"
+are different bodies, key order and white space are not a difference (DESIGN 12, decision 8). What is kept is a hash:
+128 bits, because an unnoticed conflict takes two bodies under one key, not two among all bodies of the world.
+
+A part is at most 200 characters, is not blank where it has to name something, and holds no control characters, no
+line or paragraph separators and no lone surrogates: it appears in log lines, tables, headers and SQL text. A call that
+is not declared a read needs a business key, for without one it could not be told from the next.
+
+Not covered: whether a caller may use a name (identity) and whether the target exists (directory).
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import Any, Final
+
+from msgspec.json import Encoder
+
+from agentgate.model import Call, KeyId, Problem, problem
+
+PART_LENGTH_MAX: Final = 200  # characters; room for an URL-like name, and an index entry stays small
+FINGERPRINT_BYTES: Final = 16
+
+_UNFIT: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_SEPARATORS: Final = 3  # in the text of a key whose parts need no escape
+
+_encode: Final = Encoder(order="sorted").encode
+
+
+def shown_key(key: Call | KeyId) -> str:
+    """The key as one text, which gives back its parts unambiguously."""
+    text = f"{key.caller}:{key.task_type}:{key.business_key}:{key.action}"
+    if text.count(":") == _SEPARATORS and "%" not in text:
+        return text
+    return ":".join(_escaped(part) for part in (key.caller, key.task_type, key.business_key, key.action))
+
+
+def fingerprint(payload: Any) -> str:
+    """A hash of the body, equal for equal bodies; the payload must be one that `core.payload` accepts."""
+    return blake2b(_encode(payload), digest_size=FINGERPRINT_BYTES).hexdigest()
+
+
+def check_parts(call: Call) -> Problem | None:
+    """What is wrong with the parts of the call's key, as an error that says which part and why."""
+    if call.keyed and not call.business_key.strip():
+        return _bad("business_key is empty: a call that is not declared a read needs one, such as the order's id")
+    for name in ("target", "task_type", "action", "caller", "tenant"):
+        if not getattr(call, name).strip():
+            return _bad(f"{name} is empty")
+    for name in ("target", "task_type", "business_key", "action", "caller", "tenant"):
+        part = getattr(call, name)
+        if len(part) > PART_LENGTH_MAX:
+            return _bad(f"{name} has {len(part)} characters; at most {PART_LENGTH_MAX} are allowed")
+        if not part.isprintable() and (unfit := _UNFIT.search(part)) is not None:
+            return _bad(f"{name} contains the character U+{ord(unfit[0]):04X}, which is not allowed in a name")
+    return None
+
+
+def _escaped(part: str) -> str:
+    return part.replace("%", "%25").replace(":", "%3A")
+
+
+def _bad(detail: str) -> Problem:
+    return problem("bad_request", detail=detail)
