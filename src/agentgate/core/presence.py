@@ -40,6 +40,7 @@ Event = Literal[
 
 TABLE: Final[dict[tuple[State, Event], State]] = {
     ("expected", "hello"): "connected",
+    ("expected", "beat"): "expected",  # it has to say who it is first
     ("expected", "closed"): "expected",  # its hello was refused; a better one may follow
     ("expected", "over"): "lost",
     ("connected", "hello"): "connected",  # a new link before the old one was seen to break

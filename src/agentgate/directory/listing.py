@@ -1,0 +1,29 @@
+"""The directory as people and programs read it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from agentgate.core.presence import State
+from agentgate.model import Skill, Tier
+
+
+class InstanceInfo(Struct, frozen=True, kw_only=True):
+    """One instance: its state, for how long, and how long ago it was last heard."""
+
+    instance: str
+    state: State
+    state_s: float
+    silent_s: float
+    concurrency: int
+    version: str
+
+
+class AgentInfo(Struct, frozen=True, kw_only=True):
+    """One agent: the union of its instances' cards, and the instances."""
+
+    agent: str
+    tenant: str
+    tier: Tier
+    skills: tuple[Skill, ...]
+    instances: tuple[InstanceInfo, ...]

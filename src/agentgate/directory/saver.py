@@ -1,0 +1,75 @@
+"""Keeps the newest route snapshot in the store, without writing for every change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Final
+
+import structlog
+
+from agentgate.errors import StoreError
+from agentgate.model import RouteSnapshot
+from agentgate.runtime.service import Service
+
+Save = Callable[[RouteSnapshot], Awaitable[None]]
+Load = Callable[[], Awaitable[RouteSnapshot]]
+
+RETRY_S: Final = 2.0  # a store that fails is asked again, slowly: the snapshot matters at the next start only
+LAST_SAVE_S: Final = 2.0  # how long the last save may hold up the end
+
+log = structlog.get_logger("agentgate.directory")
+
+
+class Saver(Service):
+    """Saves some time after the first change, so that a wave of registrations is one write; and once at the end."""
+
+    def __init__(self, snapshot: Callable[[], RouteSnapshot], save: Save, delay_s: float) -> None:
+        super().__init__()
+        self._snapshot = snapshot
+        self._save = save
+        self._delay_s = delay_s
+        self._changed = asyncio.Event()
+        self.failures = 0
+
+    def changed(self) -> None:
+        """There is something new to save."""
+        self._changed.set()
+
+    async def _start(self) -> None:
+        self._spawn(self._run())
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Save what has changed since the last time; a store that hangs does not hold up the end."""
+        await super().__aexit__(kind, error, trace)
+        if not self._changed.is_set():
+            return
+        try:
+            async with asyncio.timeout(LAST_SAVE_S):
+                await self._save_once()
+        except TimeoutError:
+            log.warning("routes_not_saved", reason="the store did not answer in time")
+
+    async def _run(self) -> None:
+        while True:
+            await self._changed.wait()
+            await asyncio.sleep(self._delay_s)
+            if not await self._save_once():
+                await asyncio.sleep(RETRY_S)
+
+    async def _save_once(self) -> bool:
+        self._changed.clear()
+        try:
+            await self._save(self._snapshot())
+        except StoreError as error:
+            self._changed.set()
+            self.failures += 1
+            log.warning("routes_not_saved", reason=str(error))
+            return False
+        except asyncio.CancelledError:
+            self._changed.set()  # nobody knows whether it arrived, so it is saved again
+            raise
+        return True
