@@ -52,6 +52,7 @@ class PayloadOptions:
 _decode: Final = Decoder().decode
 _encode: Final = Encoder(order="sorted").encode  # as `core.keys` will: it refuses keys that are not strings
 
+_CONTAINERS: Final = frozenset({list, dict, tuple})  # a set look-up: a payload may hold 100 000 of them
 _ESCAPED_NUL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _HALF_AT_THE_END: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2}[^\\]{0,5}\Z")
 _NOT_A_NUMBER: Final = re.compile(rb"NaN|Infinity")
@@ -127,14 +128,14 @@ def _reason(raw: bytes, error: Exception, options: PayloadOptions) -> str:
 
 def _levels(value: Any) -> Iterator[list[Any]]:
     """The containers of a value, level by level."""
-    level = [value] if isinstance(value, list | dict | tuple) else []
+    level = [value] if type(value) in _CONTAINERS else []
     while level:
         yield level
-        level = [item for parent in level for item in _items(parent) if isinstance(item, list | dict | tuple)]
+        level = [item for parent in level for item in _items(parent) if type(item) in _CONTAINERS]
 
 
 def _items(container: Any) -> Any:
-    return container.values() if isinstance(container, dict) else container
+    return container.values() if type(container) is dict else container
 
 
 def _is_deeper(value: Any, depth_max: int) -> bool:
