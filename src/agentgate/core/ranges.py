@@ -1,0 +1,26 @@
+"""What an option may be: a number within bounds, checked when the options are made.
+
+A limit that is blank, negative, NaN or absurd must be refused when it is read, not when a call meets it (FAILURES F26).
+Every options class of the core calls `require` for each of its fields from `__post_init__`. Rules:
+
+- 0 is a value, not "unset": whether it is allowed is up to `low` (FAILURES F48).
+- None is a value only where the option may be off (`off=True`).
+- What two options mean together is checked by their class; the message then names both.
+
+Not covered: types beyond numbers, and unknown names; both are the configuration loader's.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+
+def require(options: object, *names: str, low: float = 0.0, high: float = inf, off: bool = False) -> None:
+    """Raise `ValueError` unless each named option is a finite number in [low, high], or None where it may be off."""
+    for name in names:
+        value = getattr(options, name)
+        if value is None and off:
+            continue
+        if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high or value == inf:
+            bounds = f"at least {low:g}" if high == inf else f"from {low:g} to {high:g}"
+            raise ValueError(f"{name} must be a number {bounds}, not {value!r}")
