@@ -128,7 +128,11 @@ CODES: Final[dict[str, CodeInfo]] = {
         "Do not repeat the effect under another key. Have the state checked, then settle the key.",
     ),
     "no_route": CodeInfo(
-        "refused", "after", 404, "No agent offers this", "Check the name against `agentgate agents`, or start the agent."
+        "refused",
+        "after",
+        404,
+        "No agent offers this",
+        "Check the name against `agentgate agents`, or start the agent.",
     ),
     "agent_lost": CodeInfo(
         "unreachable",
@@ -189,7 +193,7 @@ class AgentGateError(Exception):
     """Root of everything AgentGate raises on purpose."""
 
 
-class Rejected(AgentGateError):  # noqa: N818 - reads as a sentence in a handler: `raise Rejected("out of stock")`
+class Rejected(AgentGateError):
     """A handler's final "no": stored under the key, never retried, no fault of the agent."""
 
     def __init__(self, reason: str, *, detail: object = None) -> None:
@@ -198,7 +202,7 @@ class Rejected(AgentGateError):  # noqa: N818 - reads as a sentence in a handler
         self.detail = detail
 
 
-class TryLater(AgentGateError):  # noqa: N818 - reads as a sentence in a handler
+class TryLater(AgentGateError):
     """A handler's promise that nothing happened; the call is tried again after `after` seconds.
 
     It delays this call alone. With `everyone`, the agent as a whole asks for time (its provider throttles it, say):
@@ -212,10 +216,10 @@ class TryLater(AgentGateError):  # noqa: N818 - reads as a sentence in a handler
         self.everyone = everyone
 
 
-class CallFailed(AgentGateError):  # noqa: N818 - the caller's branch reads `except CallFailed`
+class CallFailed(AgentGateError):
     """A call came to an error; the attributes say what to do about it."""
 
-    def __init__(  # noqa: PLR0913 - the fields of one error value, all keyword-only
+    def __init__(
         self,
         *,
         code: str,
@@ -240,7 +244,7 @@ class OutcomeUnknown(CallFailed):
     """The effect may or may not have happened; repeating it under another key could do it twice."""
 
 
-class LinkDown(AgentGateError):  # noqa: N818 - a state, said plainly
+class LinkDown(AgentGateError):
     """No gate answers, or this process may not use the link; the message says what to type."""
 
 
@@ -261,13 +265,13 @@ class StoreError(AgentGateError):
     """Root of what a store adapter may raise."""
 
 
-class StoreBroke(StoreError):  # noqa: N818 - the three names say what happened
+class StoreBroke(StoreError):
     """The backend failed: disk full, file locked, connection gone."""
 
 
-class StoreConflict(StoreError):  # noqa: N818 - the three names say what happened
+class StoreConflict(StoreError):
     """Nothing was committed because somebody else was faster; trying again is right."""
 
 
-class StoreBadInput(StoreError):  # noqa: N818 - the three names say what happened
+class StoreBadInput(StoreError):
     """The request can never succeed as it is."""

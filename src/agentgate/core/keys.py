@@ -53,14 +53,22 @@ def check_parts(call: Call) -> Problem | None:
     if call.keyed and not call.business_key.strip():
         return _bad("business_key is empty: a call that is not declared a read needs one, such as the order's id")
     for name in ("target", "task_type", "action", "caller", "tenant"):
-        if not getattr(call, name).strip():
-            return _bad(f"{name} is empty")
-    for name in ("target", "task_type", "business_key", "action", "caller", "tenant"):
-        part = getattr(call, name)
-        if len(part) > PART_LENGTH_MAX:
-            return _bad(f"{name} has {len(part)} characters; at most {PART_LENGTH_MAX} are allowed")
-        if not part.isprintable() and (unfit := _UNFIT.search(part)) is not None:
-            return _bad(f"{name} contains the character U+{ord(unfit[0]):04X}, which is not allowed in a name")
+        if (finding := name_flaw(name, getattr(call, name))) is not None:
+            return _bad(finding)
+    finding = _text_flaw("business_key", call.business_key)
+    return _bad(finding) if finding is not None else None
+
+
+def name_flaw(what: str, name: str) -> str | None:
+    """What is wrong with something that has to name somebody, as a sentence that says which and why."""
+    return _text_flaw(what, name) if name.strip() else f"{what} is empty"
+
+
+def _text_flaw(what: str, text: str) -> str | None:
+    if len(text) > PART_LENGTH_MAX:
+        return f"{what} has {len(text)} characters; at most {PART_LENGTH_MAX} are allowed"
+    if not text.isprintable() and (unfit := _UNFIT.search(text)) is not None:
+        return f"{what} contains the character U+{ord(unfit[0]):04X}, which is not allowed in a name"
     return None
 
 

@@ -71,9 +71,9 @@ def decode(raw: bytes, options: PayloadOptions) -> Any:
         value = _decode(raw)
     except (MsgspecError, RecursionError) as error:
         raise WireError(_reason(raw, error, options)) from None
-    flaw = _flaw(raw, value, options)
-    if flaw is not None:
-        raise WireError(flaw)
+    found = flaw(raw, value, options)
+    if found is not None:
+        raise WireError(found)
     return value
 
 
@@ -89,14 +89,14 @@ def check_value(value: Any, options: PayloadOptions) -> Problem | None:
         return problem("bad_request", detail=f"the payload is not plain JSON: {error}")
     if len(raw) > options.bytes_max:
         return problem("too_large", detail=_too_large(len(raw), options))
-    flaw = _flaw(raw, value, options)
-    if flaw is None and b"null" in raw and _has_non_finite(value):
-        flaw = _NOT_FINITE
-    return None if flaw is None else problem("bad_request", detail=flaw)
+    found = flaw(raw, value, options)
+    if found is None and b"null" in raw and _has_non_finite(value):
+        found = _NOT_FINITE
+    return None if found is None else problem("bad_request", detail=found)
 
 
-def _flaw(raw: bytes, value: Any, options: PayloadOptions) -> str | None:
-    """What a strict decoder lets through and the platform does not."""
+def flaw(raw: bytes, value: Any, options: PayloadOptions) -> str | None:
+    """What a strict decoder lets through and the platform does not; `raw` may be a message around the value."""
     if b"\\u0000" in raw and _ESCAPED_NUL.search(raw) is not None:
         return _HAS_NUL
     if raw.count(b"[") + raw.count(b"{") > options.depth_max and _is_deeper(value, options.depth_max):

@@ -27,13 +27,13 @@ T = TypeVar("T")
 class Admit(NamedTuple):
     """The call may pass."""
 
-    ticket: "Ticket"
+    ticket: Ticket
 
 
 class Park(NamedTuple):
     """The call waits; `tick` will decide about this ticket, at `until` at the latest."""
 
-    ticket: "Ticket"
+    ticket: Ticket
     until: float
 
 

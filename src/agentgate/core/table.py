@@ -1,7 +1,10 @@
 """State machines as tables: the one helper they share.
 
 A table maps (state, event) to the next state. A pair that is not in the table is a defect of the caller: it raises,
-and nothing has changed. Diagrams in the docs are drawn from the same tables.
+and nothing has changed.
+
+Tests enumerate the tables, and diagrams in the docs are drawn from them, so that neither can say something else than
+the code does.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ State = TypeVar("State", bound=str)
 Event = TypeVar("Event", bound=str)
 
 
-class IllegalTransition(Exception):  # noqa: N818 - named after what was asked for
+class IllegalTransition(Exception):
     """An event that the state does not know."""
 
     def __init__(self, state: str, event: str) -> None:

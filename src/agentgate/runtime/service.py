@@ -50,6 +50,14 @@ class Service:
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine as long as the service lives at most."""
+        self._own(self._tasks.create_task(work))
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """The same, for whoever may have to cancel it before."""
         task = self._tasks.create_task(work)
+        self._own(task)
+        return task
+
+    def _own(self, task: asyncio.Task[None]) -> None:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
