@@ -6,7 +6,6 @@ shares a mutable payload with what is stored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -18,10 +17,10 @@ _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final = msgspec.json.Decoder(list[Record])
 
 
-def encode(records: Sequence[Record]) -> bytes:
-    """A JSON array of records; raises `StoreBadInput` for what JSON cannot carry."""
+def encode(record: Record) -> str:
+    """A record as JSON; raises `StoreBadInput` for what JSON cannot carry."""
     try:
-        return _ENCODER.encode(records)
+        return _ENCODER.encode(record).decode()
     except (TypeError, ValueError, RecursionError) as error:
         raise StoreBadInput(f"the request cannot be stored: {error}") from error
 

@@ -13,7 +13,7 @@ Decides, for one key, whether a claim may run it and whether a report about a ru
   says what happened. An unknown record therefore keeps its unit.
 - `again` re-runs what failed, under the next epoch; never what is done or unknown.
 - A repeated claim of a unit that is already open is granted again: a batch whose commit could not be confirmed is
-  re-run, and must find its own work.
+  re-run, and must find its own work. A gateway that never heard the answer to its claim names the unit alone.
 
 How it works: `TABLE` is the whole machine. `claim` and `change` say which event a request amounts to, and a pair that
 is not in the table does not count; it changes nothing and is answered with the record that stands. The new record is
@@ -65,7 +65,7 @@ TABLE: Final[dict[tuple[State, Event], State]] = {
 
 OPEN: Final[frozenset[State]] = frozenset({"running", "unknown"})
 
-# A claim whose answer was lost leaves its gateway without the epoch; the unit's unique name says which run is meant.
+# "Whatever epoch": of a gateway whose claim may have been granted. The unit's unique name says which run is meant.
 EPOCH_BY_UNIT: Final = 0
 
 TTL_S: Final = 86_400.0  # 24 h: longer than any chain of calls may take (REQUIREMENTS C3)
@@ -136,8 +136,9 @@ def change(record: Record | None, change: Change, *, now: float, options: Ledger
 
 def _event_of(record: Record, change: Change) -> Event | None:
     """What a report amounts to here; None when it is not about an open unit of this run."""
-    by_operator = change.unit == "" and record.state == "unknown"
-    if change.epoch not in (EPOCH_BY_UNIT, record.epoch) or not (by_operator or _names(record, change.unit)):
+    by_unit = _names(record, change.unit) and change.epoch in (record.epoch, EPOCH_BY_UNIT)
+    by_operator = change.unit == "" and record.state == "unknown" and change.epoch == record.epoch
+    if not by_unit and not (by_operator and change.event != "not_sent"):  # that is the unit's own word
         return None
     if change.event in ("not_sent", "lost") and len(record.units) > 1:
         return "unit_ended"

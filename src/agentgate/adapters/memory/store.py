@@ -7,9 +7,10 @@ from typing import Final
 
 from agentgate.adapters import records
 from agentgate.adapters.dump import Dump
+from agentgate.adapters.open_units import OpenUnits
 from agentgate.core import expiry
 from agentgate.core.expiry import Expiry
-from agentgate.core.ledger import OPEN, LedgerOptions
+from agentgate.core.ledger import LedgerOptions
 from agentgate.core.ledger_batch import LedgerBatch
 from agentgate.errors import StoreBroke
 from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RouteSnapshot
@@ -25,7 +26,7 @@ class MemoryStore:
         self._options = options or LedgerOptions()
         self._records_max = records_max
         self._records: dict[KeyId, Record] = {}
-        self._open_units: dict[str, KeyId] = {}
+        self._units = OpenUnits()
         self._epochs: dict[str, int] = {}
         self._expiry: Expiry | None = None
         self._secret = ""
@@ -71,7 +72,7 @@ class MemoryStore:
     async def find_units(self, units: Sequence[str]) -> list[Record | None]:
         """The open records that name these units."""
         self._check_open()
-        keys = [self._open_units.get(unit) for unit in units]
+        keys = [self._units.key_of(unit) for unit in units]
         return [None if key is None else self._records[key] for key in keys]
 
     async def open_records(self, after: KeyId | None, limit: int) -> list[Record]:
@@ -105,11 +106,11 @@ class MemoryStore:
         self._check_open()
         return self._routes
 
-    def dump(self) -> Dump:
+    async def dump(self) -> Dump:
         """Everything that is stored, in order; for comparing stores."""
         return Dump(
             records=[self._records[key] for key in sorted(self._records)],
-            units=sorted(self._open_units),
+            units=self._units.names(),
             epochs=dict(sorted(self._epochs.items())),
             expiry=self._expiry,
             secret=self._secret,
@@ -125,22 +126,17 @@ class MemoryStore:
 
     def _write(self, batch: LedgerBatch) -> None:
         """Keep what a batch decided, all of it or nothing."""
-        written = [record for record in batch.written.values() if record is not None]
-        stored = {record.key: record for record in records.decode(records.encode(written))}
+        texts = [records.encode(record) for record in batch.written.values() if record is not None]
+        stored = {record.key: record for record in records.decode(f"[{','.join(texts)}]")}
         if len(self._records) + sum(key not in self._records for key in stored) > self._records_max:
             raise StoreBroke(f"the store in memory is full at {self._records_max} records: use `store: sqlite`")
         for key in batch.written:
             self._keep(key, stored.get(key))
 
     def _keep(self, key: KeyId, record: Record | None) -> None:
-        before = self._records.pop(key, None)
-        for ref in before.units if before is not None else ():
-            self._open_units.pop(ref.unit, None)
-        if record is None:
-            return
-        self._records[key] = record
-        if record.state in OPEN:
-            self._open_units.update(dict.fromkeys((ref.unit for ref in record.units), key))
+        self._units.keep(self._records.pop(key, None), record)
+        if record is not None:
+            self._records[key] = record
 
     def _check_open(self) -> None:
         if not self._is_open:

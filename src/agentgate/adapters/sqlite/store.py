@@ -1,0 +1,77 @@
+"""The store on disk: the asynchronous face of `LedgerFile`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentgate.adapters.dump import Dump
+from agentgate.adapters.sqlite.ledger_file import LedgerFile
+from agentgate.core.ledger import LedgerOptions
+from agentgate.errors import StoreBroke
+from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RouteSnapshot
+from agentgate.ports.store import Lifetime
+from agentgate.runtime.runner import Runner
+
+
+class SqliteStore:
+    """Keeps everything in one SQLite file, for one gateway process; what a method answered is on disk (FULL)."""
+
+    def __init__(self, path: Path, runner: Runner, options: LedgerOptions | None = None) -> None:
+        self._path = str(path)
+        self._options = options or LedgerOptions()
+        self._runner = runner
+
+    async def open(self) -> None:
+        """Take the file for this process and bring its schema up to date."""
+        await self._runner.start(LedgerFile, self._path, self._options)
+        await self._runner.run(LedgerFile.open)
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        try:
+            with contextlib.suppress(StoreBroke):  # it was not open, or its process is gone
+                await self._runner.run(LedgerFile.close)
+        finally:
+            await self._runner.close()
+
+    async def begin(self, gateway: str, new_secret: str, now: float) -> Lifetime:
+        """Open a new epoch for this gateway."""
+        return await self._runner.run(LedgerFile.begin, gateway, new_secret, now)
+
+    async def lookup(self, keys: Sequence[KeyId], now: float) -> list[Record | None]:
+        """The live records of these keys."""
+        return await self._runner.run(LedgerFile.lookup, keys, now)
+
+    async def claim(self, claims: Sequence[Claim], gateway: str, epoch: int, now: float) -> list[Claimed]:
+        """Open records, or say what stands in the way."""
+        return await self._runner.run(LedgerFile.claim, claims, gateway, epoch, now)
+
+    async def change(self, changes: Sequence[Change], now: float) -> list[Changed]:
+        """Apply what became of units."""
+        return await self._runner.run(LedgerFile.change, changes, now)
+
+    async def find_units(self, units: Sequence[str]) -> list[Record | None]:
+        """The open records that name these units."""
+        return await self._runner.run(LedgerFile.find_units, units)
+
+    async def open_records(self, after: KeyId | None, limit: int) -> list[Record]:
+        """Running records in key order."""
+        return await self._runner.run(LedgerFile.open_records, after, limit)
+
+    async def sweep(self, now: float, limit: int) -> int:
+        """Delete what has expired, extend what runs."""
+        return await self._runner.run(LedgerFile.sweep, now, limit)
+
+    async def save_routes(self, snapshot: RouteSnapshot) -> None:
+        """Keep the newest route snapshot."""
+        await self._runner.run(LedgerFile.save_routes, snapshot)
+
+    async def load_routes(self) -> RouteSnapshot:
+        """The stored snapshot."""
+        return await self._runner.run(LedgerFile.load_routes)
+
+    async def dump(self) -> Dump:
+        """Everything that is stored, in order; for comparing stores."""
+        return await self._runner.run(LedgerFile.dump)
