@@ -72,7 +72,8 @@ class Batcher(Service, Generic[Item, Answer]):
         self._apply = apply
         self._options = options or BatcherOptions()
         self._waiting: deque[_Waiter[Item, Answer]] = deque()
-        self._busy = False
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._open = False
 
     def submit(self, item: Item) -> asyncio.Future[Answer]:
@@ -83,8 +84,8 @@ class Batcher(Service, Generic[Item, Answer]):
             raise StoreBroke(f"the store does not keep up: {len(self._waiting)} requests wait for it")
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiter(item, future))
-        if not self._busy:
-            self._busy = True
+        if self._idle.is_set():
+            self._idle.clear()
             self._spawn(self._drain())
         return future
 
@@ -97,8 +98,9 @@ class Batcher(Service, Generic[Item, Answer]):
         self._open = True
 
     async def _stop(self) -> None:
-        """Take nothing new; the drain ends by itself when everything is applied."""
+        """Take nothing new, and apply what waits, also when whoever entered was cancelled."""
         self._open = False
+        await self._idle.wait()
 
     async def _drain(self) -> None:
         batch: list[_Waiter[Item, Answer]] = []
@@ -109,7 +111,7 @@ class Batcher(Service, Generic[Item, Answer]):
                 batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._options.items_max))]
                 await self._apply_batch(batch)
         finally:
-            self._busy = False
+            self._idle.set()
             for waiter in (*batch, *self._waiting):  # only when this task was cancelled is anybody left
                 waiter.fail(StoreBroke("the gateway stopped before the store had answered"))
             self._waiting.clear()
