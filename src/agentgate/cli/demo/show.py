@@ -1,0 +1,70 @@
+"""A run as a person (or a program) meets it: progress, figures, the exit code, and where to look when it failed."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from agentgate.cli import exits
+from agentgate.cli.demo.crew import CrewProblem
+from agentgate.cli.demo.judge import COMPLETION_RATE_MIN
+from agentgate.cli.demo.result import Result
+from agentgate.cli.demo.run import Wish, new_story, run_demo
+from agentgate.cli.demo.screen import shown, summary
+from agentgate.cli.demo.story import Story
+from agentgate.cli.output import print_json, say
+
+FINDINGS_SHOWN: Final = 10
+
+
+def show(wish: Wish, *, as_json: bool) -> int:
+    """Run the demo; returns the exit code."""
+    folder = Path(tempfile.mkdtemp(prefix="agentgate-demo-"))
+    story = new_story(wish)
+    try:
+        with shown(story, Console(stderr=as_json, quiet=as_json and not sys.stderr.isatty())):
+            result = asyncio.run(_until_told_to_stop(wish, story, folder))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        shutil.rmtree(folder, ignore_errors=True)
+        say(f"agentgate demo: stopped; {len(story.endings)} of {wish.orders} orders had their answer")
+        return exits.INTERRUPTED
+    except CrewProblem as problem:
+        say(f"agentgate demo: {problem}\nThe logs are in {folder}")
+        return exits.FAILED
+    except BaseException:
+        say(f"agentgate demo: failed; the logs are in {folder}")
+        raise
+    if as_json:
+        print_json(result.as_json())
+    else:
+        Console(highlight=False).print(summary(result))
+    return _verdict(result, folder)
+
+
+async def _until_told_to_stop(wish: Wish, story: Story, folder: Path) -> Result:
+    """Ctrl-C cancels this task (asyncio's doing), and so does `kill`."""
+    running = asyncio.current_task()
+    assert running is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
+    return await run_demo(wish, story, folder)
+
+
+def _verdict(result: Result, folder: Path) -> int:
+    verdict = result.verdict
+    for finding in verdict.findings[:FINDINGS_SHOWN]:
+        say(f"  {finding}")
+    if verdict.holds:
+        shutil.rmtree(folder, ignore_errors=True)
+        return exits.DONE
+    say(
+        f"agentgate demo: the bars do not hold: completion rate {verdict.completion_rate:.4f} "
+        f"(at least {COMPLETION_RATE_MIN}), effects twice {verdict.effects_twice} (0). Logs and effects are in {folder}"
+    )
+    return exits.FAILED
