@@ -1,0 +1,152 @@
+"""An agent: a name, what it declares, and its handlers."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from agentgate.errors import ConfigError
+from agentgate.model.call import Effect
+from agentgate.model.card import CHECK_PREFIX, Card, Grade, Skill, Tier, check_type
+from agentgate.sdk.handler import Handler
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# Names are parts of keys, which are shown joined by colons.
+_NAME: Final = re.compile(r"[\w.+-]{1,128}")
+
+
+class Agent:
+    """A named participant. Each process that runs it is an instance, and takes `concurrency` calls at a time.
+
+    `tier` is its importance: when the system sheds load, `optional` goes first and `core` last.
+
+        agent = Agent("stock_agent", tier="core")
+
+        @agent.handles("reserve")
+        async def reserve(order: Order, ctx: Context) -> Reservation: ...
+
+        agent.run()
+    """
+
+    def __init__(self, name: str, *, tier: Tier = "standard", concurrency: int = 8, version: str = "") -> None:
+        self.name = _checked_name("the name of an agent", name)
+        if concurrency < 1:
+            raise ConfigError(f"agent `{name}`: concurrency is at least 1, not {concurrency}")
+        if tier not in ("core", "standard", "optional"):
+            raise ConfigError(f"agent `{name}`: tier is core, standard or optional, not {tier!r}")
+        self.tier: Tier = tier
+        self.concurrency = concurrency
+        self.version = version
+        self._handlers: dict[str, Handler] = {}
+
+    def handles(
+        self,
+        task_type: str,
+        *,
+        effect: Effect = "write",
+        repeatable: bool = False,
+        timeout_s: float | None = None,
+        grade: Grade = "required",
+        compensate: str | None = None,
+    ) -> Callable[[F], F]:
+        """Register a handler for calls of this task type.
+
+        The function takes `(payload)` or `(payload, ctx)`; its annotations are checked on the way in and out and
+        published on the card. It may be async (`ctx: Context`), or not, and runs in a thread then (`ctx: SyncContext`).
+
+        `effect`: "write" runs once per idempotency key; "read" promises that nothing changes. `repeatable`: a write
+        that may run again without harm. `timeout_s`: the longest an attempt may take. `compensate`: the task type that
+        undoes it. What the function raises says what happened: `Rejected` (a final no), `TryLater` (nothing happened),
+        anything else (`handler_error`; `SystemExit` too: it ends the unit, not the agent).
+        """
+        if timeout_s is not None and timeout_s <= 0:
+            raise ConfigError(f"`{task_type}`: timeout_s is more than 0 seconds, not {timeout_s}")
+        skill = Skill(
+            task_type=_checked_name("a task type", task_type),
+            effect=effect,
+            repeatable=repeatable,
+            timeout_s=timeout_s,
+            grade=grade,
+            compensate=compensate,
+        )
+        return self._register(skill, _names_where_called())
+
+    def check(self, task_type: str, *, timeout_s: float | None = None) -> Callable[[F], F]:
+        """Register the check of a write: a read that tells whether it happened, asked when nobody else can tell.
+
+        It takes the payload of the write and returns what the write would have returned, or None if it did not happen.
+        """
+        name = check_type(_checked_name("a task type", task_type))
+        return self._register(Skill(task_type=name, effect="read", timeout_s=timeout_s), _names_where_called())
+
+    def card(self) -> Card:
+        """What this agent declares to the gate."""
+        return Card(
+            agent=self.name,
+            tier=self.tier,
+            concurrency=self.concurrency,
+            skills=tuple(self._described(handler) for handler in self._handlers.values()),
+            version=self.version,
+        )
+
+    def handler(self, task_type: str) -> Handler | None:
+        """The handler of a task type."""
+        return self._handlers.get(task_type)
+
+    def run(self, url: str | None = None) -> None:
+        """Connect to the gate and work until told to stop (Ctrl-C, SIGTERM, or by the gate).
+
+        The gate is at `url`, else at `$AGENTGATE_URL`, else at http://127.0.0.1:7070. Stopping finishes what is in
+        hand. The process exits with 75 when the gate asked for a restart, 78 when it refused this agent for good.
+        """
+        from agentgate.sdk.process import run_process  # noqa: PLC0415 - signals and sockets, only when it runs
+
+        run_process(self, url)
+
+    def _register(self, skill: Skill, names: dict[str, Any]) -> Callable[[F], F]:
+        def register(function: F) -> F:
+            if skill.task_type in self._handlers:
+                raise ConfigError(f"agent `{self.name}` has two handlers for `{skill.task_type}`")
+            self._handlers[skill.task_type] = Handler(function, skill, names)
+            return function
+
+        return register
+
+    def _described(self, handler: Handler) -> Skill:
+        """The skill as published: with its schemas, and knowing its check."""
+        skill = handler.skill
+        checked = self._checked_by(skill.task_type)
+        return msgspec.structs.replace(
+            skill,
+            check=check_type(skill.task_type) in self._handlers,
+            input_schema=(checked or handler).input.schema,
+            output_schema=handler.output.schema,
+        )
+
+    def _checked_by(self, task_type: str) -> Handler | None:
+        """The write that this task type checks; None when it is no check."""
+        if not task_type.startswith(CHECK_PREFIX):
+            return None
+        name = task_type.removeprefix(CHECK_PREFIX)
+        checked = self._handlers.get(name)
+        if checked is None:
+            raise ConfigError(f"agent `{self.name}` checks `{name}`, but has no handler for it")
+        return checked
+
+
+def _checked_name(what: str, name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{what} is up to 128 letters, digits, `_`, `.`, `+` or `-`, not {name!r}")
+    return name
+
+
+def _names_where_called() -> dict[str, Any]:
+    """The local names of the code that calls `handles` or `check`: annotations may refer to them."""
+    frame = inspect.currentframe()
+    caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
+    return dict(caller.f_locals) if caller is not None else {}

@@ -1,0 +1,123 @@
+"""A call from the caller's side: what may be said, how it is checked, what its outcome becomes.
+
+The gate holds every policy. Checked here is only what would not survive the way to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any, TypedDict
+
+from agentgate.errors import CODES, CallFailed, OutcomeUnknown
+from agentgate.model.call import Effect, OnDisconnect
+from agentgate.model.link import CallParams
+from agentgate.model.outcome import Outcome, Problem, problem
+from agentgate.sdk.answers import safe_text
+from agentgate.sdk.payload import ValueDefect, checked_json
+from agentgate.sdk.port import LinkPort
+from agentgate.sdk.typed import convert
+
+
+class CallOptions(TypedDict, total=False):
+    """What a call may say besides target, task type, business key and payload."""
+
+    action: str  # tells effects on the same object apart ("run")
+    effect: Effect  # "write" (the default) needs a business key; "read" promises that nothing changes
+    heavy: bool  # allow more time: its own window of durations, up to 120 s an attempt
+    timeout: float | None  # seconds until the call's deadline (the gate's default: 30, or what is left of the caller's)
+    priority: int | None  # 0 to 9, 9 first; by default from the caller's tier
+    again: bool  # run a key again whose stored outcome is a failure
+    join: bool  # False: do not wait for a run of the same key that is under way, but say that it is
+    on_disconnect: OnDisconnect | None  # what happens to the work when this process is gone
+
+
+def call_params(  # noqa: PLR0913 - the fields of a call, named
+    target: str,
+    task_type: str,
+    business_key: str,
+    payload: Any,
+    *,
+    bytes_max: int,
+    token: str = "",
+    action: str = "run",
+    effect: Effect = "write",
+    heavy: bool = False,
+    timeout: float | None = None,
+    priority: int | None = None,
+    again: bool = False,
+    join: bool = True,
+    on_disconnect: OnDisconnect | None = None,
+) -> CallParams:
+    """The call as it is sent; raises `CallFailed` when it cannot be."""
+    names = {"target": target, "task_type": task_type, "business_key": business_key, "action": action}
+    for name, value in names.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a string, not {value!r}")
+    try:
+        checked_json(names, bytes_max)
+        raw = checked_json(payload, bytes_max)
+    except ValueDefect as defect:
+        code = "too_large" if defect.code == "too_large" else "bad_request"
+        raise call_failed(problem(code, detail=f"call of `{task_type}`: {defect}")) from defect
+    if timeout is not None and timeout <= 0:
+        raise call_failed(problem("deadline_exceeded", detail="no time was left for the call"))
+    return CallParams(
+        target=target,
+        task_type=task_type,
+        business_key=business_key,
+        action=action,
+        payload=raw,
+        effect=effect,
+        heavy=heavy,
+        timeout_ms=None if timeout is None else max(1, round(timeout * 1000)),
+        priority=priority,
+        again=again,
+        join=join,
+        on_disconnect=on_disconnect,
+        token=token,
+    )
+
+
+async def exchange(port: LinkPort, params: CallParams, deadline: float | None) -> Outcome:
+    """Send a call and wait for its outcome; when the waiting is cancelled, so is the call."""
+    answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+    call_id = port.start_call(params, deadline, partial(_settle, answered))
+    try:
+        return await answered
+    except asyncio.CancelledError:
+        port.cancel_call(call_id)
+        raise
+
+
+def value_of(outcome: Outcome, returns: Any) -> Any:
+    """The value of a call, as the type the caller wants; raises `CallFailed`."""
+    if outcome.error is not None:
+        raise call_failed(outcome.error)
+    if returns is None:
+        return outcome.value
+    try:
+        return convert(outcome.value, returns)
+    except Exception as error:
+        detail = f"the answer is no {getattr(returns, '__name__', returns)}: {safe_text(error)}"
+        raise call_failed(problem("malformed_output", sent=True, detail=detail)) from error
+
+
+def call_failed(error: Problem) -> CallFailed:
+    """An error value as the exception that a caller sees."""
+    kind = OutcomeUnknown if error.code == "outcome_unknown" else CallFailed
+    info = CODES.get(error.code)
+    return kind(
+        code=error.code,
+        fault=error.fault,
+        sent=error.sent,
+        retry=error.retry,
+        retry_after_ms=error.retry_after_ms,
+        advice=error.advice or (info.advice if info is not None else ""),
+        detail=error.detail,
+    )
+
+
+def _settle(answered: asyncio.Future[Outcome], outcome: Outcome) -> None:
+    if not answered.done():
+        answered.set_result(outcome)

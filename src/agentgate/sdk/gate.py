@@ -1,0 +1,168 @@
+"""A client of the gate: calls agents, handles nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, Unpack, overload
+
+from agentgate.errors import LinkDown
+from agentgate.model.link import DrainParams, InvokeParams, StopKind, Welcome
+from agentgate.sdk import clock
+from agentgate.sdk.calling import CallOptions, call_params, exchange, value_of
+from agentgate.sdk.connection import Connect
+from agentgate.sdk.greeting import Identity
+from agentgate.sdk.link import Link
+from agentgate.sdk.websocket import gate_url, websocket
+
+T = TypeVar("T")
+
+NAME_DEFAULT: Final = "client"
+
+
+class Gate:
+    """A connection to the gate, for programs that are not agents.
+
+        async with Gate(name="shop") as gate:
+            receipt = await gate.call("order_agent", "confirm", "order_123", {...})
+
+    `url`: as `AGENTGATE_URL` says by default, else http://127.0.0.1:7070. `name`: who calls, in keys and for rates; as
+    `AGENTGATE_NAME` says by default, else "client". Entering waits `connect_timeout` seconds for a gate to answer and
+    raises `LinkDown` with a sentence if none does; once entered, it reconnects by itself, and calls under way survive
+    that. `connect` replaces the WebSocket, `draw` the chance, in simulations.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        name: str | None = None,
+        *,
+        connect_timeout: float = 5.0,
+        connect: Connect | None = None,
+        draw: Callable[[], float] = clock.draw,
+        instance: str | None = None,
+    ) -> None:
+        self._url = gate_url(url)
+        self.name = name or os.environ.get("AGENTGATE_NAME") or NAME_DEFAULT
+        self._connect_timeout_s = connect_timeout
+        self._receiver = _Client()
+        self._link = Link(
+            connect or websocket(self._url),
+            Identity(agent=self.name, instance=instance or clock.new_instance(), pid=os.getpid()),
+            draw=draw,
+            receiver=self._receiver,
+        )
+        self._running: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Connect; raises `LinkDown` when no gate answers in time."""
+        running = self._running = asyncio.get_running_loop().create_task(self._link.run(), name="agentgate-link")
+        up = asyncio.get_running_loop().create_task(self._receiver.up.wait())
+        try:
+            await asyncio.wait({running, up}, timeout=self._connect_timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            up.cancel()
+        if self._receiver.up.is_set():
+            return self
+        refused = running.exception() if running.done() else None
+        await self._stop()
+        raise refused or LinkDown(
+            f"no gate answers at {self._url} ({self._receiver.reason}); start one with `agentgate serve`, "
+            "or set AGENTGATE_URL to where it is"
+        )
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close; calls that are still waited for fail with `cancelled`."""
+        await self._stop()
+
+    @overload
+    async def call(
+        self,
+        target: str,
+        task_type: str,
+        business_key: str = "",
+        payload: Any = None,
+        *,
+        returns: type[T],
+        **options: Unpack[CallOptions],
+    ) -> T: ...
+
+    @overload
+    async def call(
+        self,
+        target: str,
+        task_type: str,
+        business_key: str = "",
+        payload: Any = None,
+        *,
+        returns: Any = None,
+        **options: Unpack[CallOptions],
+    ) -> Any: ...
+
+    async def call(
+        self,
+        target: str,
+        task_type: str,
+        business_key: str = "",
+        payload: Any = None,
+        *,
+        returns: Any = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:
+        """Call an agent by name, or `skill("reserve")`, and wait for its answer: as `Context.call`."""
+        if self._running is None:
+            raise LinkDown("this Gate is not connected: use `async with Gate(...) as gate:`")
+        params = call_params(
+            target, task_type, business_key, payload, bytes_max=self._link.payload_bytes_max, **options
+        )
+        timeout = options.get("timeout")
+        deadline = None if timeout is None else self._link.now() + timeout
+        return value_of(await exchange(self._link, params, deadline), returns)
+
+    async def _stop(self) -> None:
+        running, self._running = self._running, None
+        if running is None:
+            return
+        self._link.close()
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                await asyncio.shield(running)
+        except TimeoutError:
+            running.cancel()
+            await asyncio.wait({running})
+        except LinkDown:
+            pass
+
+
+class _Client:
+    """The `Receiver` of a process without handlers."""
+
+    def __init__(self) -> None:
+        self.up = asyncio.Event()
+        self.reason = "no answer"
+
+    def start(self, unit: str, params: InvokeParams, deadline: float) -> None:
+        """The link refuses units of a process without a card."""
+
+    def stop(self, unit: str, kind: StopKind, reason: str) -> None:
+        """There are no units."""
+
+    def drain(self, params: DrainParams) -> None:
+        """A gate that drains closes the connection; the next gate is found by reconnecting."""
+
+    def link_up(self, welcome: Welcome) -> None:
+        """Entered, or connected again."""
+        del welcome
+        self.up.set()
+
+    def link_down(self, reason: str) -> None:
+        """Remembered for the error message."""
+        self.reason = reason
+
+    def lag_ms(self) -> float:
+        """The link and its user share the loop."""
+        return 0.0

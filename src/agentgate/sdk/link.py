@@ -1,0 +1,370 @@
+"""The link: one process's connection to its gate, as a plain asyncio object (docs/reference/link.md).
+
+`run()` connects, says hello, and keeps the session up until `close()` or until the gate refuses for good. Everything
+that has to survive a lost connection is kept outside of it: units and answers in the inbox, calls in `_calls`. After
+every welcome the pending calls are sent again under their ids and the answers that are still owed follow: resumption,
+not retry. Nothing here is retried otherwise.
+
+A session is three tasks. The reader handles messages in order; the writer takes whatever is in the outbox at once, so
+that messages of one turn of the event loop leave together; the beater sends signs of life and ends a silent session.
+
+Connection, clock (the running loop's) and chance are handed in, and there are no threads: `sdk.thread` adds one, a
+simulation does without. All methods belong to the loop that runs `run()`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from agentgate.errors import WireError
+from agentgate.model.link import (
+    AckParams,
+    Answer,
+    BeatParams,
+    CallParams,
+    CancelParams,
+    DrainParams,
+    Frame,
+    InvokeParams,
+    ProgressParams,
+    StopParams,
+    Welcome,
+)
+from agentgate.model.outcome import Outcome, failure
+from agentgate.sdk import wire
+from agentgate.sdk.birthplace import Birthplace
+from agentgate.sdk.calls import CallLimits, OpenCalls
+from agentgate.sdk.connection import Connect, Connection, LinkClosed
+from agentgate.sdk.greeting import Identity, LinkRefused, greet
+from agentgate.sdk.inbox import Inbox, Tell
+from agentgate.sdk.outbox import Outbox
+from agentgate.sdk.payload import BYTES_MAX
+from agentgate.sdk.port import Done, Receiver
+from agentgate.sdk.reconnect import Reconnect, ReconnectOptions
+
+log: Final = logging.getLogger("agentgate.link")
+
+STANDSTILL_S: Final = 0.5  # an event loop this late was blocked or suspended; also the least time between two beats
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkOptions:
+    """Times and bounds of a link."""
+
+    greet_s: float = 5.0  # connecting and being welcomed; above a busy gate's worst, below a caller's patience
+    resend_s: float = 10.0  # an unacknowledged answer is sent again: far above a commit, below a call's deadline
+    batch_bytes_max: int = 65_536  # several messages in one; a larger message goes alone
+    close_s: float = 1.0  # for the closing handshake; a peer that is gone does not answer it
+    calls: CallLimits = field(default_factory=CallLimits)
+    reconnect: ReconnectOptions = field(default_factory=ReconnectOptions)
+
+
+class Link:
+    """One process's connection to its gate. `receiver` gets what the gate asks for; set it before `run()`."""
+
+    def __init__(
+        self,
+        connect: Connect,
+        identity: Identity,
+        *,
+        draw: Callable[[], float],
+        receiver: Receiver | None = None,
+        options: LinkOptions | None = None,
+    ) -> None:
+        self.receiver = receiver
+        self.identity = identity
+        self.payload_bytes_max = BYTES_MAX
+        self._options = options or LinkOptions()
+        self._connect = connect
+        self._reconnect = Reconnect(self._options.reconnect, draw)
+        skills = identity.card.skills if identity.card is not None else ()
+        self._repeatable = {skill.task_type for skill in skills if skill.repeatable}
+        self._inbox = Inbox()
+        self._outbox = Outbox(self._options.batch_bytes_max)
+        self._calls = OpenCalls(identity.instance, self._options.calls, self._send_cancel)
+        self._birthplace = Birthplace()
+        self._is_up = False
+        self._wake: asyncio.Future[None] | None = None
+        self._heard_at = 0.0
+        self._drain_reason: str | None = None
+        self._closing = asyncio.Event()
+        self._handlers: dict[str, Callable[[Frame], None]] = {
+            "invoke": self._on_invoke,
+            "stop": self._on_stop,
+            "ack": self._on_ack,
+            "drain": self._on_drain,
+        }
+
+    # What handlers and clients use (`LinkPort`).
+
+    def now(self) -> float:
+        """The running loop's time."""
+        return asyncio.get_running_loop().time()
+
+    def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
+        """Send a call; `done` hears its outcome exactly once."""
+        call_id = self.next_call_id()
+        self.open_call(call_id, params, deadline, done)
+        return call_id
+
+    @property
+    def calls_max(self) -> int:
+        """How many calls may be open at once."""
+        return self._options.calls.open_max
+
+    def next_call_id(self) -> str:
+        """A new id; may be asked for from any thread."""
+        return self._calls.next_id()
+
+    def open_call(self, call_id: str, params: CallParams, deadline: float | None, done: Done) -> None:
+        """As `start_call`, under an id that was made before."""
+        self._birthplace.check()
+        call = self._calls.open(call_id, params, deadline, done)
+        if call is not None and self._is_up:
+            self._put(call.message(self.now()))
+
+    def cancel_call(self, call_id: str) -> None:
+        """Nobody waits for this call any more."""
+        self._calls.cancel(call_id)
+
+    def progress(self, unit: str, note: str) -> None:
+        """Send a note on how far a unit has come; lost with the connection, as the next one will say more."""
+        if self._is_up:
+            self._outbox.put_note(unit, wire.notification("progress", ProgressParams(unit=unit, note=note)))
+            self._flush()
+
+    def answer(self, unit: str, answer: Answer) -> None:
+        """The handler of this unit ended."""
+        for answered in self._inbox.finish(unit, answer):
+            self._send_answer(answered)
+        self._leave_when_idle()
+
+    def drain(self, reason: str) -> None:
+        """Take nothing new; the link ends by itself when nothing is in hand."""
+        if self._drain_reason is None:
+            self._drain_reason = reason
+            self._inbox.draining = True
+            self._send_drain()
+            self._leave_when_idle()
+
+    def close(self) -> None:
+        """End the link, after sending what is in the outbox."""
+        self._closing.set()
+        self._flush()
+
+    # The life of the link.
+
+    @property
+    def in_hand(self) -> tuple[int, int]:
+        """Handlers that run, and answers that no `ack` has covered."""
+        return self._inbox.running, self._inbox.kept
+
+    async def run(self) -> None:
+        """Keep the link up until it is closed; raises `LinkDown` when the gate refuses for good."""
+        code, detail = "cancelled", "the link was closed"
+        try:
+            while not self._closing.is_set():
+                wait_s = await self._session()
+                await self._pause(wait_s)
+        except LinkRefused as refusal:
+            code, detail = refusal.code, str(refusal)
+            raise
+        finally:
+            self._calls.end(code, detail)
+
+    async def _session(self) -> float:
+        """One connection from its making to its end; returns how long to wait before the next."""
+        connection: Connection | None = None
+        try:
+            async with asyncio.timeout(self._options.greet_s):
+                connection = await self._connect()
+                units, calls = self._inbox.reports(self.now()), self._calls.ids()
+                welcome, rest = await greet(connection, self.identity, units, calls)
+            reason = await self._stay(connection, welcome, rest)
+            wait_s = self._reconnect.after_loss_s()
+        except (OSError, WireError) as error:
+            reason = str(error) or "no welcome came in time"
+            wait_s = self._reconnect.after_failure_s(getattr(error, "retry_after_s", None))
+        finally:
+            if connection is not None:
+                await self._close_quietly(connection)
+        if self.receiver is not None and not self._closing.is_set():
+            self.receiver.link_down(reason)
+        return wait_s
+
+    async def _stay(self, connection: Connection, welcome: Welcome, rest: list[Frame]) -> str:
+        """The session itself; returns why it ended."""
+        reason = ""
+        self._enter(welcome)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._read(connection, rest))
+                group.create_task(self._write(connection))
+                group.create_task(self._beat(welcome.beat_ms / 1000, welcome.silent_ms / 1000))
+        except* (OSError, WireError) as ends:
+            reason = str(ends.exceptions[0])
+        finally:
+            self._is_up = False
+            self._outbox.clear()
+            self._calls.link_lost(self.now())
+        return reason
+
+    def _enter(self, welcome: Welcome) -> None:
+        """Resume: everything that the lost connection may have swallowed is sent again, in its order."""
+        now = self.now()
+        self._is_up = True
+        self._heard_at = now
+        self._reconnect.worked()
+        self.payload_bytes_max = welcome.payload_bytes_max
+        self._inbox.welcomed(now)
+        self._inbox.ack(welcome.acked)
+        for unit in welcome.unknown_units:
+            self._tell(self._inbox.forget(unit), "the gate takes no answer from this unit any more")
+        for unit, _ in self._inbox.to_send(now, self._options.resend_s):
+            self._send_answer(unit)
+        for call in self._calls.link_up():
+            self._put(call.message(now))
+        if self._drain_reason is not None:
+            self._send_drain()
+        if self.receiver is not None:
+            self.receiver.link_up(welcome)
+        self._leave_when_idle()
+
+    async def _pause(self, wait_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._closing.wait()
+
+    async def _close_quietly(self, connection: Connection) -> None:
+        with contextlib.suppress(OSError):
+            async with asyncio.timeout(self._options.close_s):
+                await connection.close()
+
+    # The three tasks of a session.
+
+    async def _read(self, connection: Connection, rest: list[Frame]) -> None:
+        for frame in rest:
+            self._handle(frame)
+        while True:
+            data = await connection.recv()
+            self._heard_at = self.now()
+            for frame in wire.read(data):
+                self._handle(frame)
+
+    async def _write(self, connection: Connection) -> None:
+        while True:
+            while self._outbox:
+                await connection.send(self._outbox.take())
+            if self._closing.is_set():
+                raise LinkClosed("closed by this process")
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+
+    async def _beat(self, beat_s: float, silent_s: float) -> None:
+        due_at = self.now()
+        while True:
+            now = self.now()
+            # A process that stood still itself has not heard anything, and has to read first what came meanwhile.
+            stood_still = now > due_at + STANDSTILL_S
+            if now >= self._heard_at + silent_s and not stood_still:
+                raise LinkClosed(f"nothing was heard from the gate for {silent_s:g} s")
+            lag_ms = self.receiver.lag_ms() if self.receiver is not None else 0.0
+            self._put(wire.notification("beat", BeatParams(units=self._inbox.running, lag_ms=lag_ms)))
+            for unit, _ in self._inbox.to_send(now, self._options.resend_s):
+                self._send_answer(unit)
+            wait_s = max(STANDSTILL_S, min(beat_s, self._heard_at + silent_s - now))
+            due_at = now + wait_s
+            await asyncio.sleep(wait_s)
+
+    # Messages.
+
+    def _handle(self, frame: Frame) -> None:
+        if frame.method is None:
+            self._handle_response(frame)
+            return
+        handle = self._handlers.get(frame.method)
+        try:
+            if handle is not None:
+                handle(frame)
+            elif frame.id is not None:
+                self._put(wire.breach(frame.id, wire.NO_SUCH_METHOD, f"no such method: {frame.method}"))
+        except WireError as error:
+            log.warning("the gate sent a wrong `%s`: %s", frame.method, error)
+            if frame.id is not None:
+                self._put(wire.breach(frame.id, wire.INVALID_PARAMS, error.detail))
+
+    def _handle_response(self, frame: Frame) -> None:
+        if frame.error is not None:
+            outcome = failure("internal", sent=True, detail=f"the gate refused the message: {frame.error.message}")
+        else:
+            outcome = wire.body(frame.result, Outcome)
+        self._calls.settle(str(frame.id), outcome)
+
+    def _on_invoke(self, frame: Frame) -> None:
+        params = wire.body(frame.params, InvokeParams)
+        unit = str(frame.id)
+        if self.receiver is None or self.identity.card is None:
+            raise WireError("this process has no handlers")
+        deadline = self.now() + params.remaining_ms / 1000
+        repeatable = params.task_type in self._repeatable
+        receipt = self._inbox.receive(unit, params, deadline=deadline, repeatable=repeatable)
+        if receipt == "start":
+            self.receiver.start(unit, params, deadline)
+        elif receipt != "known":
+            self._put(wire.response(unit, receipt))
+            self._inbox.sent(unit, self.now())
+
+    def _on_stop(self, frame: Frame) -> None:
+        params = wire.body(frame.params, StopParams)
+        told = self._inbox.stop(params.unit, params.kind)
+        if isinstance(told, Answer):
+            self._put(wire.response(params.unit, told))
+            self._inbox.sent(params.unit, self.now())
+        else:
+            self._tell(told, params.reason)
+
+    def _on_ack(self, frame: Frame) -> None:
+        self._inbox.ack(wire.body(frame.params, AckParams).seq)
+        self._leave_when_idle()
+
+    def _on_drain(self, frame: Frame) -> None:
+        params = wire.body(frame.params, DrainParams)
+        if self.receiver is not None:
+            self.receiver.drain(params)
+
+    # Parts.
+
+    def _tell(self, told: Tell | None, reason: str) -> None:
+        if told is not None and self.receiver is not None:
+            self.receiver.stop(told.unit, told.kind, reason)
+
+    def _send_answer(self, unit: str) -> None:
+        answer = self._inbox.answer_of(unit)
+        if answer is not None and self._is_up:
+            self._put(wire.response(unit, answer))
+            self._inbox.sent(unit, self.now())
+
+    def _send_drain(self) -> None:
+        if self._is_up:
+            self._put(wire.notification("drain", DrainParams(reason=self._drain_reason or "")))
+
+    def _send_cancel(self, call_id: str) -> None:
+        if self._is_up:
+            self._put(wire.notification("cancel", CancelParams(id=call_id)))
+
+    def _leave_when_idle(self) -> None:
+        if self._drain_reason is not None and self._inbox.idle:
+            self.close()
+
+    def _put(self, message: bytes) -> None:
+        self._outbox.put(message)
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)

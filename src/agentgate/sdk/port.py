@@ -1,0 +1,75 @@
+"""Where handlers and the link meet: each sees the other through these, on one loop or across threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from agentgate.model.link import Answer, CallParams, DrainParams, InvokeParams, StopKind, Welcome
+from agentgate.model.outcome import Outcome
+
+Done = Callable[[Outcome], None]
+
+
+class LinkPort(Protocol):
+    """The link, as handlers and clients use it. Nothing here waits."""
+
+    @property
+    def payload_bytes_max(self) -> int:
+        """How large a payload or result may be, as the gate said last."""
+        ...
+
+    def now(self) -> float:
+        """The clock that deadlines are given in."""
+        ...
+
+    def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
+        """Send a call; `done` hears its outcome exactly once, also when the link ends. Returns the call's id.
+
+        `deadline` is when the gate answers at the latest, if the caller knows. Raises `LinkDown` in a forked process.
+        """
+        ...
+
+    def cancel_call(self, call_id: str) -> None:
+        """Nobody waits for this call any more; its outcome is `cancelled`, unless it has one."""
+        ...
+
+    def progress(self, unit: str, note: str) -> None:
+        """Send a note on how far a unit has come; a later note replaces one that has not left yet."""
+        ...
+
+    def answer(self, unit: str, answer: Answer) -> None:
+        """The handler of this unit ended."""
+        ...
+
+    def drain(self, reason: str) -> None:
+        """Take nothing new; the link ends by itself when nothing is in hand."""
+        ...
+
+
+class Receiver(Protocol):
+    """The handlers (or the client), as the link uses them. Nothing here waits or raises."""
+
+    def start(self, unit: str, params: InvokeParams, deadline: float) -> None:
+        """Run the handler of this unit; the port hears its answer."""
+        ...
+
+    def stop(self, unit: str, kind: StopKind, reason: str) -> None:
+        """Tell a running unit to stop."""
+        ...
+
+    def drain(self, params: DrainParams) -> None:
+        """The gate asks this process to finish and leave."""
+        ...
+
+    def link_up(self, welcome: Welcome) -> None:
+        """The gate has welcomed this process."""
+        ...
+
+    def link_down(self, reason: str) -> None:
+        """The link is lost, or an attempt to make one failed; it goes on trying."""
+        ...
+
+    def lag_ms(self) -> float:
+        """How far behind the handlers' event loop is."""
+        ...

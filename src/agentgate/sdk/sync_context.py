@@ -1,0 +1,108 @@
+"""What a sync handler is given: the same names as `Context`, blocking. It runs in a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from concurrent.futures import Future, InvalidStateError
+from typing import Any, TypeVar, Unpack, overload
+
+from agentgate.model.outcome import Outcome, failure
+from agentgate.sdk.calling import CallOptions, value_of
+from agentgate.sdk.fake import Answers, FakePort, MadeCall, fake_unit
+from agentgate.sdk.port import LinkPort
+from agentgate.sdk.unit import Unit, UnitView
+
+T = TypeVar("T")
+
+
+class SyncContext(UnitView):
+    """The second argument of a handler that is not async. Its threads may share it."""
+
+    def __init__(self, unit: Unit, port: LinkPort) -> None:
+        super().__init__(unit, port)
+        self._waiting: dict[Future[Outcome], str] = {}
+
+    @overload
+    def call(
+        self,
+        target: str,
+        task_type: str,
+        business_key: str = "",
+        payload: Any = None,
+        *,
+        returns: type[T],
+        **options: Unpack[CallOptions],
+    ) -> T: ...
+
+    @overload
+    def call(
+        self,
+        target: str,
+        task_type: str,
+        business_key: str = "",
+        payload: Any = None,
+        *,
+        returns: Any = None,
+        **options: Unpack[CallOptions],
+    ) -> Any: ...
+
+    def call(
+        self,
+        target: str,
+        task_type: str,
+        business_key: str = "",
+        payload: Any = None,
+        *,
+        returns: Any = None,
+        **options: Unpack[CallOptions],
+    ) -> Any:
+        """As `Context.call`, blocking this thread."""
+        params = self._call(target, task_type, business_key, payload, **options)
+        answered: Future[Outcome] = Future()
+        call_id = self._port.start_call(params, self._call_deadline(params), lambda outcome: _settle(answered, outcome))
+        self._waiting[answered] = call_id
+        try:
+            if self._unit.told == "cancel":
+                self.interrupt()
+            return value_of(answered.result(), returns)
+        finally:
+            del self._waiting[answered]
+
+    def interrupt(self) -> None:
+        """End the calls that wait: the unit was told to stop. The handler sees `CallFailed` with code `cancelled`."""
+        for answered, call_id in list(self._waiting.items()):
+            self._port.cancel_call(call_id)
+            _settle(answered, failure("cancelled", sent=True, detail="the unit was told to stop"))
+
+    @staticmethod
+    def fake(answers: Answers | None = None, *, deadline: float = 30.0, **unit: Any) -> FakeSyncContext:
+        """As `Context.fake`, for handlers that are not async."""
+        return FakeSyncContext(FakePort(answers or {}), deadline, unit)
+
+
+class FakeSyncContext(SyncContext):
+    """A `SyncContext` without a gate: `calls` and `notes` are what the handler did with it."""
+
+    def __init__(self, port: FakePort, deadline: float, unit: Mapping[str, Any]) -> None:
+        super().__init__(fake_unit(deadline, unit), port)
+        self._fake = port
+
+    @property
+    def calls(self) -> list[MadeCall]:
+        """The calls that were made, in order."""
+        return self._fake.calls
+
+    @property
+    def notes(self) -> list[str]:
+        """The progress notes, in order."""
+        return self._fake.notes
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time go by: the deadline comes nearer."""
+        self._fake.pass_time(seconds)
+
+
+def _settle(answered: Future[Outcome], outcome: Outcome) -> None:
+    with contextlib.suppress(InvalidStateError):  # the other of two ends, in another thread, was first
+        answered.set_result(outcome)

@@ -1,0 +1,93 @@
+"""The SDK's own connection: a WebSocket to the gate's `/link`."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from agentgate.errors import ConfigError
+from agentgate.model.link import LINK_PATH, SUBPROTOCOL
+from agentgate.sdk.connection import Connect, Connection, LinkClosed
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+
+URL_DEFAULT: Final = "http://127.0.0.1:7070"
+MESSAGE_BYTES_MAX: Final = 4_194_304  # several of the largest payloads (1 MiB) in one message
+_SCHEMES: Final = {"http": "ws", "ws": "ws", "https": "wss", "wss": "wss"}
+
+
+def gate_url(url: str | None) -> str:
+    """Where the gate is: as said, else as `AGENTGATE_URL` says, else on this machine. Raises `ConfigError`."""
+    chosen = url or os.environ.get("AGENTGATE_URL") or URL_DEFAULT
+    parts = urlsplit(chosen)
+    if parts.scheme not in _SCHEMES or not parts.hostname:
+        raise ConfigError(f"the gate's address is like {URL_DEFAULT}, not {chosen!r} (AGENTGATE_URL)")
+    return chosen.rstrip("/")
+
+
+def websocket(url: str) -> Connect:
+    """How to connect to the gate at this address; `AGENTGATE_TOKEN`, if set, says who is there."""
+    parts = urlsplit(url)
+    address = f"{_SCHEMES[parts.scheme]}://{parts.netloc}{parts.path}{LINK_PATH}"
+    token = os.environ.get("AGENTGATE_TOKEN")
+    options: dict[str, Any] = {"additional_headers": {"Authorization": f"Bearer {token}"} if token else {}}
+    if _is_loopback(parts.hostname or ""):
+        options["proxy"] = None  # a proxy of the environment does not lead back to this machine
+
+    async def connect() -> Connection:
+        from websockets.asyncio import client  # noqa: PLC0415 - takes long to load, and not every import connects
+        from websockets.exceptions import WebSocketException  # noqa: PLC0415 - as above
+        from websockets.typing import Subprotocol  # noqa: PLC0415 - as above
+
+        try:
+            socket = await client.connect(
+                address,
+                subprotocols=[Subprotocol(SUBPROTOCOL)],
+                compression=None,  # messages are small and local; deflate would cost more than all the rest
+                ping_interval=None,  # the link has its own beats
+                max_size=MESSAGE_BYTES_MAX,
+                open_timeout=None,  # the link limits connecting and greeting together
+                close_timeout=1,
+                **options,
+            )
+        except WebSocketException as error:
+            raise LinkClosed(f"{url} is no gate, or refuses: {error}") from error
+        return _WebSocket(socket, WebSocketException)
+
+    return connect
+
+
+class _WebSocket:
+    """A `Connection` on a WebSocket of the websockets library."""
+
+    def __init__(self, socket: ClientConnection, failures: type[Exception]) -> None:
+        self._socket = socket
+        self._failures = failures
+
+    async def send(self, data: bytes) -> None:
+        """One message, as a binary frame: JSON need not be decoded to be sent."""
+        try:
+            await self._socket.send(data)
+        except self._failures as error:
+            raise LinkClosed(str(error)) from error
+
+    async def recv(self) -> bytes | str:
+        """The next message, undecoded."""
+        try:
+            return await self._socket.recv(decode=False)
+        except self._failures as error:
+            raise LinkClosed(str(error)) from error
+
+    async def close(self) -> None:
+        """The closing handshake."""
+        await self._socket.close()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
