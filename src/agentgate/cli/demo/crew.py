@@ -21,7 +21,8 @@ from agentgate.errors import AgentGateError
 
 START_S: Final = 60.0  # eight interpreters at once on two busy cores
 LOOK_S: Final = 0.2
-STOP_S: Final = 15.0  # then the process group is killed
+STOP_S: Final = 10.0  # nothing is in hand any more when the last order has its answer
+LAST_S: Final = 2.0
 
 LOG_TAIL: Final = 12  # lines
 
@@ -49,15 +50,22 @@ class Member:
         raise CrewProblem(f"{self.name} ended with status {status}; its last words:\n{self.last_words()}")
 
     async def stop(self) -> None:
-        """Ask it to end; whatever is left of its process group after a while is killed."""
-        if not self.has_ended:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), STOP_S)
+        """Ask it to end; if it takes too long ask again, at which it ends at once; if it is still there, kill it."""
+        for patience_s in (STOP_S, LAST_S):
+            if await self._terminated(patience_s):
+                return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
+
+    async def _terminated(self, patience_s: float) -> bool:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            await asyncio.wait_for(self._process.wait(), patience_s)
+        except TimeoutError:
+            return False
+        return True
 
     def last_words(self) -> str:
         """The end of its log."""

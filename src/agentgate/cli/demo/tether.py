@@ -3,7 +3,7 @@
     python -m agentgate.cli.demo.tether serve ...
 
 Standard input is the tether: a pipe that nobody writes to. When its other end closes, by whatever death, the command
-gets the same signal as from `kill`, and a moment to stop cleanly.
+gets the same signal as from `kill`; and a second one, at which it ends at once, if it has not stopped by then.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import threading
 from typing import Final
 
 GRACE_S: Final = 10.0
+LAST_S: Final = 2.0
 
 
 def hold(tether: int) -> None:
@@ -25,8 +26,9 @@ def hold(tether: int) -> None:
 def _watch(tether: int) -> None:
     while os.read(tether, 1024):
         pass
-    os.kill(os.getpid(), signal.SIGTERM)
-    threading.Event().wait(GRACE_S)
+    for wait_s in (GRACE_S, LAST_S):
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Event().wait(wait_s)
     os._exit(1)
 
 
