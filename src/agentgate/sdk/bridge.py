@@ -146,9 +146,9 @@ class BridgedReceiver:
         """The gate has welcomed this process."""
         self._post(partial(self._receiver.link_up, welcome))
 
-    def link_down(self, reason: str) -> None:
+    def link_down(self, error: Exception) -> None:
         """The link is lost."""
-        self._post(partial(self._receiver.link_down, reason))
+        self._post(partial(self._receiver.link_down, error))
 
     def lag_ms(self) -> float:
         """The time of the last knock, or of the one that has not been answered yet."""

@@ -13,7 +13,7 @@ from agentgate.model.link import DrainParams, InvokeParams, StopKind, Welcome
 from agentgate.sdk import clock
 from agentgate.sdk.calling import CallOptions, call_params, exchange, value_of
 from agentgate.sdk.connection import Connect
-from agentgate.sdk.greeting import Identity
+from agentgate.sdk.greeting import Identity, not_connected
 from agentgate.sdk.link import Link
 from agentgate.sdk.websocket import gate_url, websocket
 
@@ -68,10 +68,7 @@ class Gate:
             return self
         refused = running.exception() if running.done() else None
         await self._stop()
-        raise refused or LinkDown(
-            f"no gate answers at {self._url} ({self._receiver.reason}); start one with `agentgate serve`, "
-            "or set AGENTGATE_URL to where it is"
-        )
+        raise refused or LinkDown(not_connected(self._url, self._receiver.last_error))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -143,7 +140,7 @@ class _Client:
 
     def __init__(self) -> None:
         self.up = asyncio.Event()
-        self.reason = "no answer"
+        self.last_error: Exception | None = None
 
     def start(self, unit: str, params: InvokeParams, deadline: float) -> None:
         """The link refuses units of a process without a card."""
@@ -159,9 +156,9 @@ class _Client:
         del welcome
         self.up.set()
 
-    def link_down(self, reason: str) -> None:
+    def link_down(self, error: Exception) -> None:
         """Remembered for the error message."""
-        self.reason = reason
+        self.last_error = error
 
     def lag_ms(self) -> float:
         """The link and its user share the loop."""

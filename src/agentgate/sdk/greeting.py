@@ -27,17 +27,17 @@ class Identity:
 
 
 class LinkRefused(LinkDown):
-    """The gate refuses this process for good; the message is the gate's own sentence."""
+    """The gate refuses this process for good and names a code; the message is the gate's own sentence."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
         self.code = code
 
 
-class GateBusy(LinkClosed):
-    """The gate cannot take this process now, and says when to come back."""
+class NotNow(LinkClosed):
+    """The gate cannot take this process now, and may say when to come back."""
 
-    def __init__(self, message: str, retry_after_s: float) -> None:
+    def __init__(self, message: str, retry_after_s: float | None) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
 
@@ -45,7 +45,7 @@ class GateBusy(LinkClosed):
 class _RefusalData(msgspec.Struct, frozen=True):
     """What the `data` of a refused hello may hold."""
 
-    code: str = "bad_request"
+    code: str | None = None
     retry_after_ms: int | None = None
 
 
@@ -54,7 +54,7 @@ async def greet(
 ) -> tuple[Welcome, list[Frame]]:
     """Say hello; returns the welcome, and the messages that came in one frame with it.
 
-    Raises `LinkRefused`, `GateBusy`, `WireError` or what the connection raises.
+    Raises `LinkRefused`, `NotNow`, `WireError` or what the connection raises.
     """
     hello = HelloParams(
         agent=identity.agent,
@@ -80,6 +80,14 @@ def _welcome(frame: Frame) -> Welcome:
         data = msgspec.convert(frame.error.data or {}, _RefusalData)
     except msgspec.ValidationError:
         data = _RefusalData()
-    if data.retry_after_ms is not None:
-        raise GateBusy(frame.error.message, data.retry_after_ms / 1000)
-    raise LinkRefused(frame.error.message, data.code if data.code in CODES else "bad_request")
+    if data.code in CODES:
+        raise LinkRefused(frame.error.message, data.code)
+    raise NotNow(frame.error.message, None if data.retry_after_ms is None else data.retry_after_ms / 1000)
+
+
+def not_connected(url: str, error: Exception | None) -> str:
+    """Why there is no link, and what to type, in one sentence."""
+    if isinstance(error, NotNow):
+        return f"the gate at {url} does not take this process: {error}"
+    why = f" ({error})" if error is not None and str(error) else ""
+    return f"no gate answers at {url}{why}; start one with `agentgate serve`, or set AGENTGATE_URL to where it is"

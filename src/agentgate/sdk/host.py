@@ -136,10 +136,10 @@ class AgentHost:
         self.is_up = True
         log.debug("%s is connected to %s", self.agent.name, welcome.gateway)
 
-    def link_down(self, reason: str) -> None:
+    def link_down(self, error: Exception) -> None:
         """The link is lost; handlers go on, their answers are kept."""
         self.is_up = False
-        log.debug("%s has no link: %s", self.agent.name, reason)
+        log.debug("%s has no link: %s", self.agent.name, error)
 
     def lag_ms(self) -> float:
         """On one loop the link feels the lag itself: its beats come late."""

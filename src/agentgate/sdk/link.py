@@ -40,7 +40,7 @@ from agentgate.sdk import wire
 from agentgate.sdk.birthplace import Birthplace
 from agentgate.sdk.calls import CallLimits, OpenCalls
 from agentgate.sdk.connection import Connect, Connection, LinkClosed
-from agentgate.sdk.greeting import Identity, LinkRefused, greet
+from agentgate.sdk.greeting import Identity, LinkRefused, NotNow, greet
 from agentgate.sdk.inbox import Inbox, Tell
 from agentgate.sdk.outbox import Outbox
 from agentgate.sdk.payload import BYTES_MAX
@@ -185,21 +185,21 @@ class Link:
                 connection = await self._connect()
                 units, calls = self._inbox.reports(self.now()), self._calls.ids()
                 welcome, rest = await greet(connection, self.identity, units, calls)
-            reason = await self._stay(connection, welcome, rest)
+            end = await self._stay(connection, welcome, rest)
             wait_s = self._reconnect.after_loss_s()
         except (OSError, WireError) as error:
-            reason = str(error) or "no welcome came in time"
-            wait_s = self._reconnect.after_failure_s(getattr(error, "retry_after_s", None))
+            end = error
+            wait_s = self._reconnect.after_failure_s(error.retry_after_s if isinstance(error, NotNow) else None)
         finally:
             if connection is not None:
                 await self._close_quietly(connection)
         if self.receiver is not None and not self._closing.is_set():
-            self.receiver.link_down(reason)
+            self.receiver.link_down(end)
         return wait_s
 
-    async def _stay(self, connection: Connection, welcome: Welcome, rest: list[Frame]) -> str:
+    async def _stay(self, connection: Connection, welcome: Welcome, rest: list[Frame]) -> Exception:
         """The session itself; returns why it ended."""
-        reason = ""
+        end: Exception = LinkClosed("")
         self._enter(welcome)
         try:
             async with asyncio.TaskGroup() as group:
@@ -207,12 +207,12 @@ class Link:
                 group.create_task(self._write(connection))
                 group.create_task(self._beat(welcome.beat_ms / 1000, welcome.silent_ms / 1000))
         except* (OSError, WireError) as ends:
-            reason = str(ends.exceptions[0])
+            end = ends.exceptions[0]
         finally:
             self._is_up = False
             self._outbox.clear()
             self._calls.link_lost(self.now())
-        return reason
+        return end
 
     def _enter(self, welcome: Welcome) -> None:
         """Resume: everything that the lost connection may have swallowed is sent again, in its order."""

@@ -66,7 +66,7 @@ class Receiver(Protocol):
         """The gate has welcomed this process."""
         ...
 
-    def link_down(self, reason: str) -> None:
+    def link_down(self, error: Exception) -> None:
         """The link is lost, or an attempt to make one failed; it goes on trying."""
         ...
 

@@ -18,7 +18,7 @@ from agentgate.errors import ConfigError, LinkDown
 from agentgate.model.link import DrainParams, Welcome
 from agentgate.sdk import clock
 from agentgate.sdk.agent import Agent
-from agentgate.sdk.greeting import Identity
+from agentgate.sdk.greeting import Identity, not_connected
 from agentgate.sdk.host import AgentHost
 from agentgate.sdk.link import Link
 from agentgate.sdk.thread import LinkThread
@@ -115,19 +115,16 @@ class ProcessHost(AgentHost):
         _say(f"{self.agent.name}: {again} ({self._url})")
         self._was_up, self._has_said = True, False
 
-    def link_down(self, reason: str) -> None:
+    def link_down(self, error: Exception) -> None:
         """Said once, not at every try."""
-        super().link_down(reason)
+        super().link_down(error)
         if self._has_said:
             return
         self._has_said = True
         if self._was_up:
-            _say(f"{self.agent.name}: lost the gate at {self._url} ({reason}); work goes on, trying to connect again")
+            _say(f"{self.agent.name}: lost the gate at {self._url} ({error}); work goes on, trying to connect again")
         else:
-            _say(
-                f"{self.agent.name}: no gate answers at {self._url} ({reason}); start one with `agentgate serve`, "
-                "or set AGENTGATE_URL. Trying again until one does"
-            )
+            _say(f"{self.agent.name}: {not_connected(self._url, error)}. Trying again until it works")
 
     def _on_signal(self, number: int) -> None:
         name = signal.Signals(number).name

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
+
+from agentgate.core.backoff import Backoff, BackoffOptions
+
+ROUND: Final = BackoffOptions(base_s=0.2, jitter_s=0.2, attempts_max=5)  # REQUIREMENTS A5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReconnectOptions:
     """How a process tries to reach its gate."""
 
-    base_s: float = 0.2  # REQUIREMENTS A5
-    jitter_s: float = 0.2  # REQUIREMENTS A5
-    tries: int = 5  # a round, REQUIREMENTS A5
+    round: BackoffOptions = ROUND
     pause_s: float = 2.0  # between rounds, plus as much again by chance (DESIGN 4.5)
     spread_s: float = 1.5  # half the 3 s for which the gate keeps the units of a lost link: a second try still fits
 
     def __post_init__(self) -> None:
-        if self.tries < 1 or min(self.base_s, self.jitter_s, self.pause_s, self.spread_s) < 0:
-            raise ValueError("a round has at least one try, and times are not negative")
+        if min(self.pause_s, self.spread_s) < 0:
+            raise ValueError("times are not negative")
 
 
 class Reconnect:
@@ -31,6 +34,7 @@ class Reconnect:
 
     def __init__(self, options: ReconnectOptions, draw: Callable[[], float]) -> None:
         self._options = options
+        self._backoff = Backoff(options.round)
         self._draw = draw
         self._failures = 0
 
@@ -44,11 +48,8 @@ class Reconnect:
 
     def after_failure_s(self, retry_after_s: float | None = None) -> float:
         """A try failed; `retry_after_s` is what the gate asked for."""
-        options = self._options
         self._failures += 1
-        if self._failures >= options.tries:
-            self._failures = 0
-            wait_s = options.pause_s * (1 + self._draw())
-        else:
-            wait_s = options.base_s * 2.0 ** (self._failures - 1) + options.jitter_s * self._draw()
-        return wait_s if retry_after_s is None else max(wait_s, retry_after_s)
+        if self._failures < self._options.round.attempts_max or retry_after_s is not None:
+            return self._backoff.delay_s(self._failures, self._draw, retry_after_s)
+        self._failures = 0
+        return self._options.pause_s * (1 + self._draw())

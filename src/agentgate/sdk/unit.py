@@ -118,4 +118,4 @@ class UnitView:
         return min(self._unit.deadline, self._port.now() + params.timeout_ms / 1000)
 
 
-NOTE_MAX = 500  # characters; a note is read by people
+NOTE_MAX = 200  # characters; a note is read by people

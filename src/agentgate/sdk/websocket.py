@@ -68,9 +68,9 @@ class _WebSocket:
         self._failures = failures
 
     async def send(self, data: bytes) -> None:
-        """One message, as a binary frame: JSON need not be decoded to be sent."""
+        """One message; it is UTF-8 already, so it is sent as text without being decoded."""
         try:
-            await self._socket.send(data)
+            await self._socket.send(data, text=True)
         except self._failures as error:
             raise LinkClosed(str(error)) from error
 
