@@ -1,5 +1,6 @@
 """The ports on SQLite files: no server, one gateway process."""
 
+from agentgate.adapters.sqlite.span_store import SpanFilesOptions, SqliteSpanStore
 from agentgate.adapters.sqlite.store import SqliteStore
 
-__all__ = ["SqliteStore"]
+__all__ = ["SpanFilesOptions", "SqliteSpanStore", "SqliteStore"]

@@ -14,6 +14,7 @@ from agentgate.errors import StoreBadInput, StoreBroke
 Synchronous = Literal["FULL", "NORMAL"]
 
 BUSY_S: Final = 5.0  # an operator's shell or a backup may hold the file for a moment
+PAGE_BYTES: Final = 4_096  # right for rows that are changed one by one all over the file
 CACHE_KIB: Final = 32_768  # the index of some hundred thousand keys
 SQLITE_MIN: Final = (3, 33)  # UPDATE ... FROM, and 32 766 parameters
 
@@ -24,10 +25,13 @@ BAD_INPUT: Final = (sqlite3.DataError, sqlite3.InterfaceError, UnicodeError, Ove
 class Database:
     """One connection to one file. Every error comes out as `StoreBroke` or `StoreBadInput`."""
 
-    def __init__(self, path: Path, migrations: Sequence[str], synchronous: Synchronous) -> None:
+    def __init__(
+        self, path: Path, migrations: Sequence[str], *, synchronous: Synchronous, page_bytes: int = PAGE_BYTES
+    ) -> None:
         self._path = path
         self._migrations = migrations
         self._synchronous = synchronous
+        self._page_bytes = page_bytes
         self._connection: sqlite3.Connection | None = None
 
     def open(self) -> None:
@@ -76,6 +80,7 @@ class Database:
             return self._connected().execute(statement, parameters).rowcount
 
     def _set_up(self, connection: sqlite3.Connection) -> None:
+        connection.execute(f"PRAGMA page_size = {self._page_bytes}")  # counts for a new file only
         [mode] = connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise StoreBroke(f"{self._path} cannot be used in WAL mode: is it on a network file system?")

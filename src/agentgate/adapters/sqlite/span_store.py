@@ -1,0 +1,101 @@
+"""Spans on disk: the asynchronous face of `SpanFiles`.
+
+A flush is stored as one block of JSON, with the names that occur in it; a query reads the blocks in which a name may
+occur and looks through their spans. Names are stored as short hashes: two names that share one cost a block that is
+read in vain.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from agentgate.adapters import chains
+from agentgate.adapters.sqlite.span_files import DAY_S, SpanFiles
+from agentgate.errors import StoreBadInput, StoreBroke
+from agentgate.model import Span
+from agentgate.runtime.runner import Runner
+
+KEEP_DAYS: Final = 7  # a week to ask what happened on Monday; a busy day may be some gigabytes
+BLOCKS_MAX: Final = 500  # that one query reads; at 64 spans each, thirty times what it may return
+TRACES_MAX: Final = 200  # that one key may lead to
+
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final = msgspec.json.Decoder(list[Span])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpanFilesOptions:
+    """How many full days spans are kept beside the current one."""
+
+    keep_days: int = KEEP_DAYS
+
+    def __post_init__(self) -> None:
+        if self.keep_days < 1:
+            raise ValueError(f"keep_days must be at least 1, not {self.keep_days}")
+
+
+class SqliteSpanStore:
+    """Spans in files of their own, one a day."""
+
+    def __init__(self, directory: Path, runner: Runner, options: SpanFilesOptions | None = None) -> None:
+        self._directory = str(directory)
+        self._runner = runner
+        self._options = options or SpanFilesOptions()
+
+    async def open(self) -> None:
+        """Make the directory ready."""
+        await self._runner.start(SpanFiles, self._directory)
+        await self._runner.run(SpanFiles.open)
+
+    async def close(self) -> None:
+        """Let go of the files."""
+        try:
+            with contextlib.suppress(StoreBroke):  # it was not open, or its process is gone
+                await self._runner.run(SpanFiles.close)
+        finally:
+            await self._runner.close()
+
+    async def write(self, spans: Sequence[Span]) -> None:
+        """Append finished spans, each to the day it started on."""
+        for day in sorted({span.started_at // DAY_S for span in spans}):
+            block = [span for span in spans if span.started_at // DAY_S == day]
+            try:
+                text = _ENCODER.encode(block).decode()
+            except (TypeError, ValueError) as error:
+                raise StoreBadInput(f"a span cannot be stored: {error}") from error
+            await self._runner.run(SpanFiles.write, int(day), text, " ".join(_names(block)))
+
+    async def chain(self, trace_or_key: str, limit: int) -> list[Span]:
+        """The spans of one trace, or of the traces in which a key or business key occurs, in order of start."""
+        named = await self._read([trace_or_key])
+        traces = {span.trace_id: None for span in named if chains.is_named(span, trace_or_key)}
+        wanted = list(traces)[:TRACES_MAX]
+        spans = {span.span_id: span for span in await self._read(wanted) if span.trace_id in traces}
+        return sorted(spans.values(), key=chains.in_order)[:limit]
+
+    async def sweep(self, now: float) -> int:
+        """Delete the files of days beyond the retention time."""
+        return await self._runner.run(SpanFiles.sweep, int(now // DAY_S) - self._options.keep_days)
+
+    async def _read(self, names: Sequence[str]) -> list[Span]:
+        """All spans of the blocks in which one of the names may occur."""
+        blocks = await self._runner.run(SpanFiles.read, [_hashed(name) for name in names], BLOCKS_MAX)
+        return [span for block in blocks for span in _DECODER.decode(block)]
+
+
+def _names(spans: Iterable[Span]) -> set[str]:
+    """The names that occur in some spans, hashed."""
+    names = {name for span in spans for name in (span.trace_id, span.key, span.business_key)}
+    return {_hashed(name) for name in names if name}
+
+
+def _hashed(name: str) -> str:
+    """Eight hexadecimal digits: one word of the index, whatever is in the name."""
+    return f"{zlib.crc32(name.encode(errors='replace')):08x}"
