@@ -27,7 +27,7 @@ FRAMES_IN_FLIGHT_MAX = 100_000  # far above what any run needs: beyond it somebo
 TICK_S = 1e-9  # a timer may fire this much early: the loop's resolution
 
 Direction = Literal["up", "down"]  # up: towards the gate
-Watch = Callable[[Direction, str, bytes], None]
+Watch = Callable[[Direction, "AgentEnd", bytes], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +63,7 @@ Listen = Callable[[Callable[[bytes], None], Callable[[str], None]], Session]
 class Network:
     """Connects agents to the gate that listens now, if one does.
 
-    `watch` sees every frame at the gate's end, with the name of the dialler: as it arrives, and as it is sent.
+    `watch` sees every frame at the gate's end: as it arrives, and as it is sent.
     """
 
     def __init__(self, draws: random.Random, *, watch: Watch | None = None) -> None:
@@ -126,6 +126,11 @@ class AgentEnd:
         self._inbox: deque[bytes] = deque(maxlen=FRAMES_IN_FLIGHT_MAX)
         self._news = asyncio.Event()
         self._over = False  # for the agent
+
+    @property
+    def is_open_at_gate(self) -> bool:
+        """Whether the gate has a session for it."""
+        return self._session is not None
 
     def accepted(self, listen: Listen) -> None:
         """The gate takes the connection."""
@@ -202,7 +207,7 @@ class AgentEnd:
         if self._session is None:
             return
         if self._network.watch is not None:
-            self._network.watch("down", self.name, data)
+            self._network.watch("down", self, data)
         self._transfer(self._down, data)
 
     def _close_from_gate(self, _: str) -> None:
@@ -219,7 +224,7 @@ class AgentEnd:
             self._end_at_gate()
         elif self._session is not None:
             if self._network.watch is not None:
-                self._network.watch("up", self.name, data)
+                self._network.watch("up", self, data)
             self._session.on_frame(data)
 
     def _end_at_gate(self) -> None:

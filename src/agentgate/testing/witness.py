@@ -55,8 +55,7 @@ class Run:
     repeatable: bool
     write: bool
     started_at: float
-    deadline: float
-    told_at: float | None = None
+    told: Callable[[], bool]  # whether it knows by now that it is to stop
     ended_at: float | None = None
     end: str = ""
 
@@ -73,9 +72,10 @@ class Asked:
     body: str
     write: bool
     repeatable: bool
-    again: bool
+    again: bool = False
+    clean: bool = False  # a failure of it must leave no effect
     started_at: float
-    deadline: float
+    deadline: float | None  # None: as the gate says
     by_unit: str = ""
     ended_at: float | None = None
     cancelled: bool = False
@@ -122,7 +122,7 @@ class Witness:
         self.broken: Broken | None = None
         self.hooks = _Hooks()
         self._log: deque[tuple[float, str, str]] = deque(maxlen=LINES_MAX)
-        self.stop: Callable[[], None] = lambda: None
+        self.stop: Callable[[], object] = lambda: None
 
     def log(self, who: str, what: str) -> None:
         """One line for one transition."""
@@ -150,11 +150,6 @@ class Witness:
         self.runs_by_key.setdefault(run.key, []).append(run)
         for hook in self.hooks.started:
             hook(run)
-
-    def unit_told(self, run: Run) -> None:
-        """A handler knows that it is to stop."""
-        if run.told_at is None:
-            run.told_at = self.now()
 
     def unit_ended(self, run: Run, end: str) -> None:
         """A handler is over, in whatever way."""

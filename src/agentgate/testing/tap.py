@@ -1,0 +1,80 @@
+"""What passes the gate's end of the wires: calls that came and were answered, units that were sent out and answered.
+
+A tap belongs to one life of the gate. It reads the frames themselves, so that what it knows does not depend on what
+the gate thinks it did.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from agentgate.model.link import Answer, CallParams, Frame, InvokeParams
+from agentgate.testing.connection import AgentEnd, Direction
+
+ROOT_DEADLINE_S: Final = 30.0  # of a call that names none
+
+_frames: Final = msgspec.json.Decoder(list[Frame])
+_call: Final = msgspec.json.Decoder(CallParams)
+_invoke: Final = msgspec.json.Decoder(InvokeParams)
+_answer: Final = msgspec.json.Decoder(Answer)
+
+
+@dataclass(slots=True, eq=False)
+class OpenCall:
+    """A call that came and has not been answered."""
+
+    id: str
+    until: float
+    end: AgentEnd
+
+
+class Tap:
+    """The traffic of one life of the gate."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.started_at = now()
+        self.delivered: Counter[str] = Counter()  # how often the frame of a call came, by its id
+        self.open_calls: dict[str, OpenCall] = {}
+        self.overdue: list[tuple[str, float]] = []  # calls answered late, and by how much
+        self.retries: Counter[str] = Counter()  # invokes beyond the first attempt, by agent
+        self.successes: Counter[str] = Counter()  # units answered with a value, by agent
+        self._answered_units: set[str] = set()
+        self._now = now
+
+    def watch(self, direction: Direction, end: AgentEnd, data: bytes) -> None:
+        """A frame passes."""
+        frames = _frames.decode(data if data[:1] == b"[" else b"[" + data + b"]")
+        for frame in frames:
+            if direction == "up":
+                self._came(end, frame)
+            else:
+                self._went(end, frame)
+
+    def _came(self, end: AgentEnd, frame: Frame) -> None:
+        call_id = str(frame.id)
+        if frame.method == "call":
+            self.delivered[call_id] += 1
+            if call_id in self.open_calls:
+                self.open_calls[call_id].end = end
+                return
+            params = _call.decode(bytes(frame.params or b"{}"))
+            limit_s = ROOT_DEADLINE_S if params.timeout_ms is None else params.timeout_ms / 1000
+            self.open_calls[call_id] = OpenCall(call_id, self._now() + limit_s, end)
+        elif frame.method is None and frame.result and call_id not in self._answered_units:
+            self._answered_units.add(call_id)
+            if _answer.decode(bytes(frame.result)).error is None:
+                self.successes[end.name] += 1
+
+    def _went(self, end: AgentEnd, frame: Frame) -> None:
+        if frame.method == "invoke":
+            if _invoke.decode(bytes(frame.params or b"{}")).attempt > 1:
+                self.retries[end.name] += 1
+        elif frame.method is None and (call := self.open_calls.pop(str(frame.id), None)) is not None:
+            late_s = self._now() - call.until
+            if late_s > 0:
+                self.overdue.append((call.id, late_s))
