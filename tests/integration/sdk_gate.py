@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, ParamSpec
 
 import msgspec
@@ -234,3 +236,52 @@ def agent_of(release: asyncio.Event | None = None) -> Agent:
 
 def client(gate: ScriptedGate, **options: Any) -> Link:
     return Link(gate.connect, Identity(agent="c", instance="i"), draw=lambda: 0.5, options=LinkOptions(**options))
+
+
+@dataclass
+class Order:
+    id: str
+    n: int = 1
+
+
+@dataclass
+class Receipt:
+    order: str
+    shelf: str
+
+
+def contains_itself() -> list[Any]:
+    value: list[Any] = []
+    value.append(value)
+    return value
+
+
+UNSENDABLE = {
+    "nan": math.nan,
+    "inf": {"a": [math.inf]},
+    "nul": "a\x00b",
+    "surrogate": "\ud800",
+    "object": object(),
+    "large": "x" * 300_000,
+    "cycle": contains_itself(),
+    "keys": {(1,): 2},
+}
+
+
+async def answer_of(function: Any, payload: Any = None, **params: Any) -> Answer:
+    """The answer of one unit of a handler, after which another unit of the same process has to work."""
+    gate = ScriptedGate()
+    agent = Agent("a")
+    agent.handles("work")(function)
+
+    @agent.handles("next")
+    async def following(payload: Any) -> str:
+        return "alive"
+
+    async with hosted(agent, gate):
+        await gate.hello()
+        gate.invoke("u1", "work", payload, **params)
+        answer = await gate.answer("u1")
+        gate.invoke("u2", "next")
+        assert (await gate.answer("u2")).value == "alive"
+    return answer

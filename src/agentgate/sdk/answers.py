@@ -33,7 +33,7 @@ def error_answer(error: BaseException, *, stopped: bool) -> Answer:
         return _answer("malformed_output", safe_text(error))
     if stopped and isinstance(error, asyncio.CancelledError):
         return _answer("cancelled", "the handler was told to stop")
-    return _answer("handler_error", f"{type(error).__name__}: {safe_text(error)}")
+    return _answer("handler_error", _bounded(f"{type(error).__name__}: {safe_text(error)}"))
 
 
 def not_sent(why: str, *, code: str = "overloaded", fault: Fault | None = "throttled") -> Answer:
