@@ -134,8 +134,8 @@ def test_no_history_makes_an_instance_immortal(history: list[tuple[Event, float]
 @pytest.mark.parametrize("name", ["beat_s", "silent_s", "grace_s", "expected_s"])
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
 def test_times_must_be_positive_and_finite(name: str, value: float) -> None:
-    """Every time is a positive, finite number; the sentence names the option and the value."""
-    with pytest.raises(ValueError, match=rf"{name} must be a positive number of seconds, not {value}"):
+    """F26: every time is a positive, finite number; the sentence names the option and the value."""
+    with pytest.raises(ValueError, match=rf"{name} must be a number at least 0.001, not {value}"):
         PresenceOptions(**{name: value})
 
 

@@ -323,7 +323,7 @@ BAD_CARDS = [
     (card("a", concurrency=10_001), "concurrency must be between 1 and 10000, not 10001"),
     (card("a", version="1\n"), "the version is '1\\n'; it may not be empty or begin or end with white space"),
     (card("a", "b", "b"), "the card declares 'b' twice"),
-    (card("a", "check:b"), "'check:b': task types that begin with 'check:' belong to checks"),
+    (card("a", "check:b"), "'check:b' is the name of a check, and a check has to be declared a read"),
     (card("a", "b\t"), "a task type is 'b\\t'; it may not be empty or begin or end with white space"),
     (card("a", *map(str, range(201))), "the card has 201 skills, at most 200 are allowed"),
     (
@@ -378,11 +378,11 @@ def test_any_printable_name_is_accepted(name: str) -> None:
 @pytest.mark.parametrize(
     ("build", "sentence"),
     [
-        (lambda: DirectoryOptions(agents_max=0), "agents_max must be at least 1, not 0"),
-        (lambda: DirectoryOptions(instances_max=0), "instances_max must be at least 1, not 0"),
-        (lambda: DirectoryOptions(save_delay_s=-1), "save_delay_s must be between 0 and 60 seconds, not -1"),
-        (lambda: DirectoryOptions(save_delay_s=61), "save_delay_s must be between 0 and 60 seconds, not 61"),
-        (lambda: CardOptions(skills_max=0), "skills_max must be at least 1, not 0"),
+        (lambda: DirectoryOptions(agents_max=0), "agents_max must be a number at least 1, not 0"),
+        (lambda: DirectoryOptions(instances_max=0), "instances_max must be a number at least 1, not 0"),
+        (lambda: DirectoryOptions(save_delay_s=-1), "save_delay_s must be a number from 0 to 60, not -1"),
+        (lambda: DirectoryOptions(save_delay_s=61), "save_delay_s must be a number from 0 to 60, not 61"),
+        (lambda: CardOptions(skills_max=0), "skills_max must be a number at least 1, not 0"),
     ],
 )
 def test_options_are_checked(build: Callable[[], object], sentence: str) -> None:

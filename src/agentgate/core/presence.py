@@ -22,9 +22,9 @@ that beats is alive, not busy.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 from typing import Final, Literal
 
+from agentgate.core.ranges import require
 from agentgate.core.table import step
 
 State = Literal["expected", "connected", "draining", "away", "leaving", "lost"]
@@ -69,6 +69,7 @@ TABLE: Final[dict[tuple[State, Event], State]] = {
     ("leaving", "gone"): "lost",
 }
 
+TIME_S_MIN: Final = 0.001  # below a millisecond nothing on a network means anything
 BEATS_BEFORE_SILENCE: Final = 2.0  # one late or lost beat must never make an instance silent
 
 
@@ -88,10 +89,7 @@ class PresenceOptions:
     expected_s: float = 10.0
 
     def __post_init__(self) -> None:
-        for name in ("beat_s", "silent_s", "grace_s", "expected_s"):
-            seconds = getattr(self, name)
-            if not (isfinite(seconds) and seconds > 0):
-                raise ValueError(f"{name} must be a positive number of seconds, not {seconds}")
+        require(self, "beat_s", "silent_s", "grace_s", "expected_s", low=TIME_S_MIN)
         if self.silent_s < BEATS_BEFORE_SILENCE * self.beat_s:
             raise ValueError(
                 f"silent_s ({self.silent_s:g}) must be at least {BEATS_BEFORE_SILENCE:g} times beat_s "

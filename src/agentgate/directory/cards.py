@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from agentgate.core.ranges import require
 from agentgate.model import CHECK_PREFIX, Card, Skill
 
 SKILL_PREFIX: Final = "skill:"  # a target that names a capability, not an agent
@@ -38,9 +39,7 @@ class CardOptions:
     card_bytes_max: int = 262_144
 
     def __post_init__(self) -> None:
-        for name in ("name_length_max", "skills_max", "schema_bytes_max", "card_bytes_max"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        require(self, "name_length_max", "skills_max", "schema_bytes_max", "card_bytes_max", low=1)
 
 
 def check_card(card: Card, options: CardOptions) -> None:
@@ -95,8 +94,8 @@ def _check_agent_name(name: str, options: CardOptions) -> None:
 
 def _check_skill(skill: Skill, options: CardOptions) -> None:
     _check_name("a task type", skill.task_type, options)
-    if skill.task_type.startswith(CHECK_PREFIX):
-        raise ValueError(f"{skill.task_type!r}: task types that begin with {CHECK_PREFIX!r} belong to checks")
+    if skill.task_type.startswith(CHECK_PREFIX) and skill.effect != "read":
+        raise ValueError(f"{skill.task_type!r} is the name of a check, and a check has to be declared a read")
     if skill.compensate is not None:
         _check_name(f"the compensation of {skill.task_type!r}", skill.compensate, options)
     timeout_s = skill.timeout_s

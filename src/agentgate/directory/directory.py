@@ -16,6 +16,7 @@ from typing import Final, Literal
 import structlog
 
 from agentgate.core.presence import Event, Presence, PresenceOptions, State
+from agentgate.core.ranges import require
 from agentgate.directory.agents import Agent, Instance
 from agentgate.directory.alarms import Alarms
 from agentgate.directory.cards import SKILL_PREFIX, CardOptions, check_card, check_instance, differences
@@ -61,13 +62,8 @@ class DirectoryOptions:
     save_delay_s: float = 0.2
 
     def __post_init__(self) -> None:
-        for name in ("agents_max", "instances_max"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if not 0 <= self.save_delay_s <= SAVE_DELAY_S_MAX:
-            raise ValueError(
-                f"save_delay_s must be between 0 and {SAVE_DELAY_S_MAX:g} seconds, not {self.save_delay_s}"
-            )
+        require(self, "agents_max", "instances_max", low=1)
+        require(self, "save_delay_s", high=SAVE_DELAY_S_MAX)
 
 
 class Directory(Service):
