@@ -1,0 +1,50 @@
+"""Where the gate listens, and what a connection may cost it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from agentgate.core.ranges import require
+
+LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "::1", "localhost"})
+PORT_MAX: Final = 65_535
+FRAME_BYTES_MIN: Final = 65_536  # the SDK's batches and reports must fit
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServerOptions:
+    """Address and bounds of the server.
+
+    - `host`, 127.0.0.1: without tokens nobody outside this machine may reach a gate.
+    - `port`, 7070; 0 takes any free one, and the gate says which.
+    - `name`, "gate": what spans and agents call this gateway.
+    - `frame_bytes_max`, 2 MiB: the largest payload (1 MiB) with its envelope, or a hello with kept answers.
+    - `queue_bytes_max`, 8 MiB: what waits for one peer to read it; a peer that is further behind is cut.
+    - `connections_max`, 10 000: links and requests together; idle links cost some KiB each.
+    - `idle_s`, 30: a link beats every two seconds; one without any frame for that long has no process behind it.
+    - `drain_s`, 5: how long a stopping gate lets running calls end; what is keyed goes on after the restart.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 7070
+    name: str = "gate"
+    frame_bytes_max: int = 2_097_152
+    queue_bytes_max: int = 8_388_608
+    connections_max: int = 10_000
+    idle_s: float = 30.0
+    drain_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        require(self, "port", high=PORT_MAX)
+        require(self, "frame_bytes_max", "queue_bytes_max", low=FRAME_BYTES_MIN)
+        require(self, "connections_max", low=1)
+        require(self, "idle_s", low=1.0)
+        require(self, "drain_s", high=600.0)
+        if not (self.name and self.name.isprintable()):
+            raise ValueError(f"name must be printable and not empty, not {self.name!r}")
+        if self.host not in LOOPBACK_HOSTS:
+            raise ValueError(
+                f"host {self.host!r} is reachable from other machines, which needs tokens; they are not built yet, "
+                "so the gate listens on 127.0.0.1, ::1 or localhost only"
+            )
