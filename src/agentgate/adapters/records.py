@@ -21,7 +21,7 @@ def encode(record: Record) -> str:
     """A record as JSON; raises `StoreBadInput` for what JSON cannot carry."""
     try:
         return _ENCODER.encode(record).decode()
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise StoreBadInput(f"the request cannot be stored: {error}") from error
 
 

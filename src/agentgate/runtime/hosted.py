@@ -1,7 +1,7 @@
 """The process in which an object lives: builds it, calls its methods, answers, until the other end hangs up.
 
 Run as `python -m agentgate.runtime.hosted FD`, with one end of a socket pair. Frames in both directions are a length
-and a msgpack value: `Request` in, `Reply` out, in order. It ends with its parent, however that ends, because the
+and a JSON value: `Request` in, `Reply` out, in order. It ends with its parent, however that ends, because the
 operating system closes the socket; signals to the group are the parent's business.
 """
 
@@ -37,7 +37,7 @@ class Reply(msgspec.Struct, array_like=True):
     text: str = ""
 
 
-_REQUESTS: Final = msgspec.msgpack.Decoder(Request)
+_REQUESTS: Final = msgspec.json.Decoder(Request)
 _NOTHING: Final = msgspec.Raw(ENCODER.encode(None))
 
 

@@ -23,12 +23,12 @@ Answer = TypeVar("Answer")
 STOP_S: Final = 5.0  # what is being written may be finished; then it is ended by force
 
 _ERRORS: Final = {kind.__name__: kind for kind in (StoreBroke, StoreConflict, StoreBadInput)}
-_REPLIES: Final = msgspec.msgpack.Decoder(Reply)
+_REPLIES: Final = msgspec.json.Decoder(Reply)
 
 
 class _Waiter(NamedTuple):
     answer: asyncio.Future[Any]
-    decoder: msgspec.msgpack.Decoder[Any]
+    decoder: msgspec.json.Decoder[Any]
 
     def settle(self, reply: Reply) -> None:
         """Hand over what came back; a waiter that left has cancelled its future."""
@@ -50,6 +50,11 @@ class ProcessRunner:
         self._process: subprocess.Popen[bytes] | None = None
         self._link: _Link | None = None
 
+    @property
+    def alive(self) -> bool:
+        """From `start` to `close`, unless the child dies before."""
+        return self._link is not None and not self._link.is_down
+
     async def start(self, build: Callable[[Unpack[Arguments]], object], *arguments: *Arguments) -> None:
         """Start the process and build the object in it."""
         await self.close()
@@ -62,7 +67,7 @@ class ProcessRunner:
             )
         loop = asyncio.get_running_loop()
         _, self._link = await loop.create_connection(_Link, sock=ours)
-        await self._link.ask(f"{build.__module__}:{build.__qualname__}", arguments, msgspec.msgpack.Decoder(None))
+        await self._link.ask(f"{build.__module__}:{build.__qualname__}", arguments, msgspec.json.Decoder(None))
 
     async def run(self, method: Callable[[Any, Unpack[Arguments]], Answer], *arguments: *Arguments) -> Answer:
         """Call a method of the object after everything that was asked for before."""
@@ -89,13 +94,18 @@ class _Link(asyncio.Protocol):
         self._waiting: deque[_Waiter] = deque()  # bounded by who asks: each batcher has one batch under way
         self._received = bytearray()
 
-    def ask(self, name: str, arguments: tuple[Any, ...], decoder: msgspec.msgpack.Decoder[Any]) -> asyncio.Future[Any]:
+    @property
+    def is_down(self) -> bool:
+        """Whether there is nobody at the other end."""
+        return self._transport is None or self._transport.is_closing()
+
+    def ask(self, name: str, arguments: tuple[Any, ...], decoder: msgspec.json.Decoder[Any]) -> asyncio.Future[Any]:
         """Send a request; the future is its answer."""
-        if self._transport is None or self._transport.is_closing():
+        if self._transport is None or self.is_down:
             raise StoreBroke("the process of the store is gone")
         try:
             body = msgspec.Raw(ENCODER.encode(arguments))
-        except (TypeError, ValueError, RecursionError) as error:
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise StoreBadInput(f"the request cannot be stored: {error}") from error
         waiter = _Waiter(asyncio.get_running_loop().create_future(), decoder)
         self._waiting.append(waiter)

@@ -28,6 +28,11 @@ SWITCH_INTERVAL_S: Final = 0.0001
 class Runner(Protocol):
     """Owns one object and calls its methods, in the order asked for."""
 
+    @property
+    def alive(self) -> bool:
+        """Whether the object is there; a process can lose it."""
+        ...
+
     async def start(self, build: Callable[[Unpack[Arguments]], object], *arguments: *Arguments) -> None:
         """Build the object where it shall live; one that was there before is dropped."""
         ...
@@ -46,6 +51,11 @@ class InlineRunner:
 
     def __init__(self) -> None:
         self._hosted: object | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Between `start` and `close`."""
+        return self._hosted is not None
 
     async def start(self, build: Callable[[Unpack[Arguments]], object], *arguments: *Arguments) -> None:
         """Build the object."""
@@ -69,6 +79,11 @@ class ThreadRunner:
         self._name = name
         self._thread: ThreadPoolExecutor | None = None
         self._hosted: object | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Between `start` and `close`."""
+        return self._hosted is not None
 
     async def start(self, build: Callable[[Unpack[Arguments]], object], *arguments: *Arguments) -> None:
         """Build the object on the thread."""

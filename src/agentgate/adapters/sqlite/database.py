@@ -39,10 +39,11 @@ class Database:
         with self._translated():
             if sqlite3.sqlite_version_info < SQLITE_MIN:
                 raise StoreBroke(f"SQLite {sqlite3.sqlite_version} is too old: Python needs one from 3.33 on")
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            os.fchmod(file, 0o600)  # SQLite gives its -wal and -shm files the same mode
-            os.close(file)
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # An existing file is not opened here: closing it would drop the locks that SQLite has on it.
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            self._path.chmod(0o600)  # SQLite gives its -wal and -shm files the same mode
             self._connection = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)
             self._set_up(self._connection)
             self._migrate(self._connection)

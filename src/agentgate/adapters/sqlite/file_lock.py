@@ -5,34 +5,47 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import threading
 from pathlib import Path
+from typing import Final
 
 from agentgate.errors import StoreBroke
+
+# A gateway that was killed leaves a process of the store that ends as soon as it notices, within one transaction.
+WAIT_S: Final = 1.0
+AGAIN_S: Final = 0.02
 
 
 class FileLock:
     """A lock on a file beside the store (locking the store itself would break SQLite's own locks)."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, store: Path) -> None:
+        self._store = store
         self._file: int | None = None
 
     def take(self) -> None:
         """Take it, or raise `StoreBroke` naming the process that holds it."""
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._store.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = os.open(f"{self._store}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            holder = os.read(file, 32).decode(errors="replace").strip() or "unknown"
-            os.close(file)
-            store = self._path.with_suffix("")
-            raise StoreBroke(
-                f"{store} is in use by another gateway (process {holder}): stop that one, or give this one a file of"
-                f" its own with `store: sqlite:///...`"
-            ) from error
-        os.ftruncate(file, 0)
-        os.write(file, f"{os.getpid()}\n".encode())
-        self._file = file
+            raise StoreBroke(f"{self._store}: {error}") from error
+        for _ in range(int(WAIT_S / AGAIN_S) + 1):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                threading.Event().wait(AGAIN_S)
+            else:
+                os.ftruncate(file, 0)
+                os.write(file, f"{os.getpid()}\n".encode())
+                self._file = file
+                return
+        holder = os.read(file, 32).decode(errors="replace").strip() or "unknown"
+        os.close(file)
+        raise StoreBroke(
+            f"{self._store} is in use by another gateway (process {holder}): stop that one, or give this one a store"
+            f" of its own"
+        )
 
     def release(self) -> None:
         """Let go of it; safe to call twice. The file stays: removing it would let two processes lock two files."""

@@ -33,12 +33,13 @@ DELETE FROM ledger WHERE id IN (SELECT value FROM json_each(?))
 SELECT '[' || coalesce(group_concat(record), '') || ']' FROM ledger WHERE state IN ('running', 'unknown')
 
 -- name: read_running
--- A page of running records in key order.
+-- A page of running records in key order. What is open is little, so it is sorted rather than all keys walked.
 SELECT '[' || coalesce(group_concat(record), '') || ']'
 FROM (
     SELECT record
-    FROM ledger
-    WHERE state = 'running' AND (tenant, target, caller, task_type, business_key, action) > (?, ?, ?, ?, ?, ?)
+    FROM ledger INDEXED BY ledger_open
+    WHERE state IN ('running', 'unknown') AND state = 'running'
+        AND (tenant, target, caller, task_type, business_key, action) > (?, ?, ?, ?, ?, ?)
     ORDER BY tenant, target, caller, task_type, business_key, action
     LIMIT ?
 )
@@ -46,8 +47,8 @@ FROM (
 -- name: read_running_due
 -- Running records whose time is up, to be extended.
 SELECT '[' || coalesce(group_concat(record), '') || ']', json_group_array(id)
-FROM ledger
-WHERE state = 'running' AND expires_at <= ?
+FROM ledger INDEXED BY ledger_open
+WHERE state IN ('running', 'unknown') AND state = 'running' AND expires_at <= ?
 
 -- name: delete_due
 -- Settled records whose time is up, those that expired first.

@@ -50,7 +50,7 @@ class LedgerFile:
 
     def __init__(self, path: str, options: LedgerOptions) -> None:
         self._options = options
-        self._lock = FileLock(Path(f"{path}.lock"))
+        self._lock = FileLock(Path(path))
         self._database = Database(Path(path), statements.migrations("ledger"), synchronous="FULL")
         self._units = OpenUnits()
         self._expiry: Expiry | None = None

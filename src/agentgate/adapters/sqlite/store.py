@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar, TypeVarTuple
 
 from agentgate.adapters.dump import Dump
 from agentgate.adapters.sqlite.ledger_file import LedgerFile
@@ -14,6 +16,9 @@ from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, Rout
 from agentgate.ports.store import Lifetime
 from agentgate.runtime.runner import Runner
 
+Arguments = TypeVarTuple("Arguments")
+Answer = TypeVar("Answer")
+
 
 class SqliteStore:
     """Keeps everything in one SQLite file, for one gateway process; what a method answered is on disk (FULL)."""
@@ -22,14 +27,17 @@ class SqliteStore:
         self._path = str(path)
         self._options = options or LedgerOptions()
         self._runner = runner
+        self._in_use = False
+        self._reopening = asyncio.Lock()
 
     async def open(self) -> None:
         """Take the file for this process and bring its schema up to date."""
-        await self._runner.start(LedgerFile, self._path, self._options)
-        await self._runner.run(LedgerFile.open)
+        await self._open()
+        self._in_use = True
 
     async def close(self) -> None:
         """Let go of the file."""
+        self._in_use = False
         try:
             with contextlib.suppress(StoreBroke):  # it was not open, or its process is gone
                 await self._runner.run(LedgerFile.close)
@@ -38,40 +46,56 @@ class SqliteStore:
 
     async def begin(self, gateway: str, new_secret: str, now: float) -> Lifetime:
         """Open a new epoch for this gateway."""
-        return await self._runner.run(LedgerFile.begin, gateway, new_secret, now)
+        return await self._ask(LedgerFile.begin, gateway, new_secret, now)
 
     async def lookup(self, keys: Sequence[KeyId], now: float) -> list[Record | None]:
         """The live records of these keys."""
-        return await self._runner.run(LedgerFile.lookup, keys, now)
+        return await self._ask(LedgerFile.lookup, keys, now)
 
     async def claim(self, claims: Sequence[Claim], gateway: str, epoch: int, now: float) -> list[Claimed]:
         """Open records, or say what stands in the way."""
-        return await self._runner.run(LedgerFile.claim, claims, gateway, epoch, now)
+        return await self._ask(LedgerFile.claim, claims, gateway, epoch, now)
 
     async def change(self, changes: Sequence[Change], now: float) -> list[Changed]:
         """Apply what became of units."""
-        return await self._runner.run(LedgerFile.change, changes, now)
+        return await self._ask(LedgerFile.change, changes, now)
 
     async def find_units(self, units: Sequence[str]) -> list[Record | None]:
         """The open records that name these units."""
-        return await self._runner.run(LedgerFile.find_units, units)
+        return await self._ask(LedgerFile.find_units, units)
 
     async def open_records(self, after: KeyId | None, limit: int) -> list[Record]:
         """Running records in key order."""
-        return await self._runner.run(LedgerFile.open_records, after, limit)
+        return await self._ask(LedgerFile.open_records, after, limit)
 
     async def sweep(self, now: float, limit: int) -> int:
         """Delete what has expired, extend what runs."""
-        return await self._runner.run(LedgerFile.sweep, now, limit)
+        return await self._ask(LedgerFile.sweep, now, limit)
 
     async def save_routes(self, snapshot: RouteSnapshot) -> None:
         """Keep the newest route snapshot."""
-        await self._runner.run(LedgerFile.save_routes, snapshot)
+        await self._ask(LedgerFile.save_routes, snapshot)
 
     async def load_routes(self) -> RouteSnapshot:
         """The stored snapshot."""
-        return await self._runner.run(LedgerFile.load_routes)
+        return await self._ask(LedgerFile.load_routes)
 
     async def dump(self) -> Dump:
         """Everything that is stored, in order; for comparing stores."""
-        return await self._runner.run(LedgerFile.dump)
+        return await self._ask(LedgerFile.dump)
+
+    async def _ask(self, method: Callable[[LedgerFile, *Arguments], Answer], *arguments: *Arguments) -> Answer:
+        """Call a method of the file; when the process it lived in has died, open it anew before."""
+        if self._in_use and (self._reopening.locked() or not self._runner.alive):
+            async with self._reopening:
+                if not self._runner.alive:
+                    await self._open()
+        return await self._runner.run(method, *arguments)
+
+    async def _open(self) -> None:
+        await self._runner.start(LedgerFile, self._path, self._options)
+        try:
+            await self._runner.run(LedgerFile.open)
+        except BaseException:
+            await self._runner.close()
+            raise
