@@ -98,15 +98,17 @@ class Agent:
         """The handler of a task type."""
         return self._handlers.get(task_type)
 
-    def run(self, url: str | None = None) -> None:
+    def run(self, url: str | None = None, *, grace_s: float = 30.0) -> None:
         """Connect to the gate and work until told to stop (Ctrl-C, SIGTERM, or by the gate).
 
         The gate is at `url`, else at `$AGENTGATE_URL`, else at http://127.0.0.1:7070. Stopping finishes what is in
-        hand. The process exits with 75 when the gate asked for a restart, 78 when it refused this agent for good.
+        hand for up to `grace_s` seconds (the gate's default for how long a call may take). Returns when nothing was
+        left; exits with 1 when something was, 75 when the gate asked for a restart, 78 when a setting is wrong or the
+        gate refuses this agent for good, 130 at a second Ctrl-C.
         """
         from agentgate.sdk.process import run_process  # noqa: PLC0415 - signals and sockets, only when it runs
 
-        run_process(self, url)
+        run_process(self, url, grace_s)
 
     def _register(self, skill: Skill, names: dict[str, Any]) -> Callable[[F], F]:
         def register(function: F) -> F:

@@ -76,6 +76,10 @@ class BridgedPort:
         """As the gate said last."""
         return self._link.payload_bytes_max
 
+    def require_process(self) -> None:
+        """Raise `LinkDown` in a forked process."""
+        self._link.require_process()
+
     def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
         """Send a call; `done` hears its outcome exactly once."""
         call_id = self._link.next_call_id()

@@ -48,6 +48,9 @@ class FakePort:
         """Let time go by."""
         self._now += seconds
 
+    def require_process(self) -> None:
+        """Any process will do."""
+
     def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
         """Record the call and answer it; the payload and the answer travel as JSON, as they would."""
         del deadline

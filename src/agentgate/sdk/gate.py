@@ -113,6 +113,7 @@ class Gate:
         """Call an agent by name, or `skill("reserve")`, and wait for its answer: as `Context.call`."""
         if self._running is None:
             raise LinkDown("this Gate is not connected: use `async with Gate(...) as gate:`")
+        self._link.require_process()
         params = call_params(
             target, task_type, business_key, payload, bytes_max=self._link.payload_bytes_max, **options
         )

@@ -49,7 +49,8 @@ from agentgate.sdk.reconnect import Reconnect, ReconnectOptions
 
 log: Final = logging.getLogger("agentgate.link")
 
-STANDSTILL_S: Final = 0.5  # an event loop this late was blocked or suspended; also the least time between two beats
+STANDSTILL_S: Final = 0.5  # an event loop this late was blocked or suspended
+BEAT_S_MIN: Final = 0.01  # whatever the gate asks for, and however close the end of the silence is
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,6 +107,10 @@ class Link:
         """The running loop's time."""
         return asyncio.get_running_loop().time()
 
+    def require_process(self) -> None:
+        """Raise `LinkDown` in a forked process."""
+        self._birthplace.check()
+
     def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
         """Send a call; `done` hears its outcome exactly once."""
         call_id = self.next_call_id()
@@ -123,7 +128,7 @@ class Link:
 
     def open_call(self, call_id: str, params: CallParams, deadline: float | None, done: Done) -> None:
         """As `start_call`, under an id that was made before."""
-        self._birthplace.check()
+        self.require_process()
         call = self._calls.open(call_id, params, deadline, done)
         if call is not None and self._is_up:
             self._put(call.message(self.now()))
@@ -277,7 +282,7 @@ class Link:
             self._put(wire.notification("beat", BeatParams(units=self._inbox.running, lag_ms=lag_ms)))
             for unit, _ in self._inbox.to_send(now, self._options.resend_s):
                 self._send_answer(unit)
-            wait_s = max(STANDSTILL_S, min(beat_s, self._heard_at + silent_s - now))
+            wait_s = max(BEAT_S_MIN, min(beat_s, self._heard_at + silent_s - now))
             due_at = now + wait_s
             await asyncio.sleep(wait_s)
 

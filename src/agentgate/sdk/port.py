@@ -23,6 +23,10 @@ class LinkPort(Protocol):
         """The clock that deadlines are given in."""
         ...
 
+    def require_process(self) -> None:
+        """Raise `LinkDown` in a process that was forked from the link's."""
+        ...
+
     def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
         """Send a call; `done` hears its outcome exactly once, also when the link ends. Returns the call's id.
 

@@ -29,11 +29,10 @@ EXIT_RESTART: Final = 75
 EXIT_REFUSED: Final = 78
 EXIT_INTERRUPTED: Final = 130
 
-GRACE_S: Final = 30.0  # for what is in hand: the gate's own default for how long a call may take
 CLOSE_S: Final = 2.0  # for the last messages, and for cancelled handlers to clean up
 
 
-def run_process(agent: Agent, url: str | None) -> None:
+def run_process(agent: Agent, url: str | None, grace_s: float) -> None:
     """Work until told to stop; exits with a code that says how it ended."""
     try:
         address = gate_url(url)
@@ -41,16 +40,16 @@ def run_process(agent: Agent, url: str | None) -> None:
     except ConfigError as error:
         _say(str(error))
         sys.exit(EXIT_REFUSED)
-    code = asyncio.run(_work(agent, address))
+    code = asyncio.run(_work(agent, address, grace_s))
     if code:
         sys.exit(code)
 
 
-async def _work(agent: Agent, url: str) -> int:
+async def _work(agent: Agent, url: str, grace_s: float) -> int:
     identity = Identity(agent=agent.name, instance=clock.new_instance(), card=agent.card(), pid=os.getpid())
     link = Link(websocket(url), identity, draw=clock.draw)
     thread = LinkThread(link)
-    host = ProcessHost(agent, thread, url)
+    host = ProcessHost(agent, thread, url, grace_s)
     host.catch_signals()
     async with host:
         thread.start(host)
@@ -78,12 +77,13 @@ async def _leave_unfinished(host: AgentHost, thread: LinkThread) -> NoReturn:
 class ProcessHost(AgentHost):
     """The host of a process: tells people how the link fares, and listens to signals."""
 
-    def __init__(self, agent: Agent, thread: LinkThread, url: str) -> None:
+    def __init__(self, agent: Agent, thread: LinkThread, url: str, grace_s: float) -> None:
         super().__init__(agent, thread.task_port(), thread_port=thread.thread_port())
         loop = asyncio.get_running_loop()
         self.grace_over: asyncio.Future[None] = loop.create_future()
         self._loop = loop
         self._url = url
+        self._grace_s = grace_s
         self._was_up = False
         self._has_said = False  # that there is no link
 
@@ -102,17 +102,15 @@ class ProcessHost(AgentHost):
         if not self.is_draining:
             hand = f"; finishing {len(self.running)} in hand" if self.running else ""
             _say(f"{self.agent.name}: stopping ({params.reason or 'asked by the gate'}){hand}")
-            self._loop.call_later(GRACE_S, self._end_grace)
+            self._loop.call_later(self._grace_s, self._end_grace)
         super().drain(params)
 
     def link_up(self, welcome: Welcome) -> None:
         """Connected, for the first time or again."""
         super().link_up(welcome)
         offers = ", ".join(skill.task_type for skill in self.agent.card().skills) or "nothing"
-        again = (
-            "connected again" if self._was_up else f"connected, handles {offers}, {self.agent.concurrency} at a time"
-        )
-        _say(f"{self.agent.name}: {again} ({self._url})")
+        what = f"to {self._url}, handles {offers}, {self.agent.concurrency} at a time"
+        _say(f"{self.agent.name}: connected {'again' if self._was_up else what}")
         self._was_up, self._has_said = True, False
 
     def link_down(self, error: Exception) -> None:

@@ -90,6 +90,7 @@ class UnitView:
         self, target: str, task_type: str, business_key: str, payload: Any, **options: Unpack[CallOptions]
     ) -> CallParams:
         """The call made inside this unit; raises `CallFailed` when none may begin any more."""
+        self._port.require_process()
         unit = self._unit
         if unit.ended:
             raise call_failed(problem("lease_lost", detail=f"unit {unit.id} has ended; its context makes no calls"))
