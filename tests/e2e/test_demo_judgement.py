@@ -167,8 +167,8 @@ def test_percentiles_are_nearest_ranks() -> None:
 
 def test_figures_add_up_and_are_explained() -> None:
     """JSON has every promised figure, the summary explains each, and full mesh is messages x (agents - 1)."""
-    counts = Counts(messages=100, replays=3, joins=2, retries=4, retries_saved=5, breaker_opened=1)
-    result = Result(verdict=verdict_of(9, 1, 0), counts=counts, agents=8, seconds=40.0, seed=7, faults=True)
+    counts = Counts(agents=8, messages=100, replays=3, joins=2, retries=4, retries_saved=5, breaker_opened=1)
+    result = Result(verdict=verdict_of(9, 1, 0), counts=counts, seconds=40.0, seed=7, faults=True)
     figures = result.as_json()
     explained = {name for group in MEANINGS.values() for name in group}
     assert explained == set(figures) - {"agents", "seed", "faults"}

@@ -8,6 +8,7 @@ examples/support.
 from __future__ import annotations
 
 import enum
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -26,6 +27,9 @@ def demo(
     orders: Annotated[int, typer.Option(min=1, max=ORDERS_MAX, help="How many orders to send.")] = 120,
     faults: Annotated[Faults, typer.Option(help="Whether things go wrong on the way.")] = Faults.ON,
     seed: Annotated[int, typer.Option(help="When which order comes, and which small mishaps happen.")] = 7,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Leave logs, store and effects in this new folder.")
+    ] = None,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object.")] = False,
 ) -> None:
@@ -39,4 +43,4 @@ def demo(
     from agentgate.cli.demo.run import Wish
     from agentgate.cli.demo.show import show
 
-    raise typer.Exit(show(Wish(orders=orders, faults=faults is Faults.ON, seed=seed), as_json=as_json))
+    raise typer.Exit(show(Wish(orders=orders, faults=faults is Faults.ON, seed=seed), keep, as_json=as_json))

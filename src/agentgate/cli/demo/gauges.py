@@ -15,8 +15,9 @@ REQUEST_S: Final = 5.0
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """What the gate has counted since its start."""
+    """What the gate has counted since its start; `agents` are those it knows."""
 
+    agents: int = 0
     calls: int = 0
     messages: int = 0
     retries: int = 0
@@ -60,15 +61,16 @@ class Gauges:
     async def counts(self) -> Counts:
         """The totals, now."""
         samples = {
-            (sample.name, sample.labels.get("code", "")): int(sample.value)
+            (sample.name.removeprefix("agentgate_"), sample.labels.get("code", "")): int(sample.value)
             for family in text_string_to_metric_families((await self._get("/metrics")).decode())
             for sample in family.samples
         }
 
         def total(name: str, code: str = "") -> int:
-            return samples.get((f"agentgate_{name}_total", code), 0)
+            return samples.get((f"{name}_total", code), 0)
 
         return Counts(
+            agents=samples.get(("agents", ""), 0),
             calls=total("calls"),
             messages=total("messages"),
             retries=total("retries"),

@@ -96,6 +96,6 @@ def _repeats(orders: list[dict[str, Any]], seed: int) -> dict[str, float]:
     ids = sorted((str(order["id"]) for order in orders), key=lambda order_id: draw(seed, "again", order_id))
     chosen = ids[: max(1, round(len(ids) * REPEATED_SHARE))]
     return {
-        order_id: (0.05 if place % 2 else 6.0) * (1 + draw(seed, "again after", order_id))
+        order_id: (0.05 if place % 2 else 3.0) * (1 + draw(seed, "again after", order_id))
         for place, order_id in enumerate(chosen)
     }

@@ -15,7 +15,6 @@ class Result:
 
     verdict: Verdict
     counts: Counts
-    agents: int
     seconds: float
     seed: int
     faults: bool
@@ -42,11 +41,11 @@ class Result:
             "checks": counts.checks,
             "malformed": counts.malformed,
             "messages": counts.messages,
-            "messages_full_mesh": counts.messages * (self.agents - 1),
+            "messages_full_mesh": counts.messages * (counts.agents - 1),
             "e2e_p50_ms": verdict.percentile_ms(0.50),
             "e2e_p95_ms": verdict.percentile_ms(0.95),
             "seconds": round(self.seconds, 1),
-            "agents": self.agents,
+            "agents": counts.agents,
             "seed": self.seed,
             "faults": "on" if self.faults else "off",
         }

@@ -60,12 +60,10 @@ async def run_demo(wish: Wish, story: Story, folder: Path) -> Result:
     async with _crew(wish, story, folder, example) as crew:
         await _work(plan, story, folder, crew)
         counts = await crew.gauges.counts()
-        agents = len(await crew.gauges.instances())
         story.tell("every order has its answer; stopping")
     return Result(
         verdict=judge(story.endings.values(), wish.orders, read_effects(folder / EFFECTS)),
         counts=counts,
-        agents=agents,
         seconds=story.seconds,
         seed=wish.seed,
         faults=wish.faults,

@@ -44,7 +44,12 @@ def picture(story: Story) -> RenderableType:
 def summary(result: Result) -> RenderableType:
     """The figures, each with its meaning."""
     figures = result.as_json()
-    table = Table(title=f"{result.verdict.orders} orders, seed {result.seed}, faults {figures['faults']}", box=None)
+    table = Table(
+        title=f"{result.verdict.orders} orders, seed {result.seed}, faults {figures['faults']}",
+        box=None,
+        show_header=False,
+        title_justify="left",
+    )
     table.add_column("", style="bold")
     table.add_column("")
     table.add_column("", justify="right")

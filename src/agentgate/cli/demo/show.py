@@ -19,20 +19,21 @@ from agentgate.cli.demo.result import Result
 from agentgate.cli.demo.run import Wish, new_story, run_demo
 from agentgate.cli.demo.screen import shown, summary
 from agentgate.cli.demo.story import Story
+from agentgate.cli.exits import CommandError
 from agentgate.cli.output import print_json, say
 
 FINDINGS_SHOWN: Final = 10
 
 
-def show(wish: Wish, *, as_json: bool) -> int:
-    """Run the demo; returns the exit code."""
-    folder = Path(tempfile.mkdtemp(prefix="agentgate-demo-"))
+def show(wish: Wish, keep: Path | None, *, as_json: bool) -> int:
+    """Run the demo; returns the exit code. `keep`: a new folder for everything it writes, which then stays."""
+    folder = _folder(keep)
     story = new_story(wish)
     try:
         with shown(story, Console(stderr=as_json, quiet=as_json and not sys.stderr.isatty())):
             result = asyncio.run(_until_told_to_stop(wish, story, folder))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        shutil.rmtree(folder, ignore_errors=True)
+        _tidy(folder, keep)
         say(f"agentgate demo: stopped; {len(story.endings)} of {wish.orders} orders had their answer")
         return exits.INTERRUPTED
     except CrewProblem as problem:
@@ -45,7 +46,26 @@ def show(wish: Wish, *, as_json: bool) -> int:
         print_json(result.as_json())
     else:
         Console(highlight=False).print(summary(result))
-    return _verdict(result, folder)
+    return _verdict(result, folder, keep)
+
+
+def _folder(keep: Path | None) -> Path:
+    if keep is None:
+        return Path(tempfile.mkdtemp(prefix="agentgate-demo-"))
+    try:
+        keep.mkdir(parents=True)
+    except OSError as error:
+        raise CommandError(
+            f"--keep {keep}: {error.strerror}; name a folder that is not there yet", exits.MISUSED
+        ) from None
+    return keep.resolve()
+
+
+def _tidy(folder: Path, keep: Path | None) -> None:
+    if keep is None:
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        say(f"Logs, store and effects are in {folder}")
 
 
 async def _until_told_to_stop(wish: Wish, story: Story, folder: Path) -> Result:
@@ -56,12 +76,13 @@ async def _until_told_to_stop(wish: Wish, story: Story, folder: Path) -> Result:
     return await run_demo(wish, story, folder)
 
 
-def _verdict(result: Result, folder: Path) -> int:
+def _verdict(result: Result, folder: Path, keep: Path | None) -> int:
     verdict = result.verdict
     for finding in verdict.findings[:FINDINGS_SHOWN]:
         say(f"  {finding}")
     if verdict.holds:
-        shutil.rmtree(folder, ignore_errors=True)
+        say("The bars hold: nearly every order was completed, and nothing was done twice.")
+        _tidy(folder, keep)
         return exits.DONE
     say(
         f"agentgate demo: the bars do not hold: completion rate {verdict.completion_rate:.4f} "
