@@ -118,7 +118,7 @@ class AgentProcess:
         self.life = life
         agent = scripted_agent(life, self._concurrency)
         identity = Identity(agent=agent.name, instance=life.instance, card=agent.card())
-        link = self._link = Link(self._connect, identity, draw=life.draws.random)
+        link = self._link = Link(lambda: self._connect(life), identity, draw=life.draws.random)
         host = _WatchedHost(agent, link)
         host.life = life
         try:
@@ -130,8 +130,10 @@ class AgentProcess:
         finally:
             life.dead = True
 
-    async def _connect(self) -> AgentEnd:
+    async def _connect(self, life: Life) -> AgentEnd:
         await self._awake.wait()
+        if life.dead:
+            raise asyncio.CancelledError
         self._connection = await self._around.network.dial(self.name)
         return self._connection
 

@@ -125,8 +125,9 @@ class Witness:
         self.stop: Callable[[], object] = lambda: None
 
     def log(self, who: str, what: str) -> None:
-        """One line for one transition."""
-        self._log.append((self.now(), who, what))
+        """One line for one transition, up to the first broken promise."""
+        if self.broken is None:
+            self._log.append((self.now(), who, what))
 
     def lines(self, last: int | None = None) -> list[str]:
         """The log, aligned."""
@@ -137,8 +138,8 @@ class Witness:
     def fail(self, invariant: int, text: str) -> None:
         """A promise was broken: the first one counts, and ends the run."""
         if self.broken is None:
-            self.broken = Broken(invariant, text)
             self.log("BROKEN", f"invariant {invariant}: {text}")
+            self.broken = Broken(invariant, text)
             self.stop()
 
     def unit_started(self, run: Run) -> None:

@@ -301,7 +301,7 @@ class World:
     def _report(self, broken: Broken) -> str:
         lines = "\n".join(self.witness.lines(LINES_SHOWN))
         return (
-            f"{broken.text}\n{lines}\n"
+            f"{lines}\n{broken.text}\n"
             f"seed {self.seed}, store {self.store_kind}; faults: {self.mix.describe()}\n"
             f"again: python -m agentgate.testing.sim --seed {self.seed} --store {self.store_kind} --verbose"
         )
