@@ -61,6 +61,7 @@ async def test_batches_are_handled_in_order_and_sent_as_one() -> None:
     gate = ScriptedGate()
     async with hosted(agent_of(), gate):
         await gate.hello()
+        await asyncio.sleep(0.1)  # the first beat has left
         params = {"task_type": "work", "caller": "c", "remaining_ms": 1000}
         gate.send(*({"id": f"u{n}", "method": "invoke", "params": params | {"key": f"k{n}"}} for n in range(3)))
         assert [(await gate.answer(f"u{n}")).seq for n in range(3)] == [1, 2, 3]

@@ -3,8 +3,8 @@
 `async with AgentHost(agent, link): await link.run()` is a whole agent on one event loop; with `sdk.thread` the link has
 a thread and a loop of its own, and the host does not notice.
 
-Every unit that was started is answered exactly once, whatever its handler does: what answers is the end of its task (or
-of its job in a thread), which even a task that is cancelled before its first step reaches.
+Every unit that was started is answered exactly once, whatever its handler does: by its task (or its job in a thread) as
+its last act, or for it when it was cancelled before its first step.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class AgentHost:
         self.restart_wanted = False
         self._port: LinkPort = port
         self._thread_port = thread_port
-        self._tasks: dict[str, tuple[Unit, asyncio.Task[Answer]]] = {}
+        self._tasks: dict[str, tuple[Unit, asyncio.Task[None]]] = {}
         self._jobs: dict[str, tuple[Unit, SyncContext]] = {}
         self._threads = HandlerThreads(agent.concurrency, UNITS_MAX)
         self._group: asyncio.TaskGroup | None = None
@@ -147,17 +147,17 @@ class AgentHost:
 
     # One unit.
 
-    async def _perform(self, handler: Handler, unit: Unit) -> Answer:
+    async def _perform(self, handler: Handler, unit: Unit) -> None:
         began = self._port.now()
-        if (refused := _too_late(unit, began)) is not None:
-            return refused
-        try:
-            arguments = handler.arguments(unit.params.payload, Context(unit, self._port))
-            value = await handler.function(*arguments)
-            answer = Answer(value=handler.result(value, self._port.payload_bytes_max))
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the unit has an answer
-            answer = self._failed(unit, error, self._port)
-        return _timed(answer, self._port.now() - began)
+        answer = _too_late(unit, began)
+        if answer is None:
+            try:
+                arguments = handler.arguments(unit.params.payload, Context(unit, self._port))
+                value = await handler.function(*arguments)
+                answer = Answer(value=handler.result(value, self._port.payload_bytes_max))
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the unit has an answer
+                answer = self._failed(unit, error, self._port)
+        _answer(unit, answer, self._port.now() - began, self._port)
 
     def _perform_in_thread(self, handler: Handler, unit: Unit, context: SyncContext, port: LinkPort) -> None:
         began = port.now()
@@ -169,15 +169,13 @@ class AgentHost:
                 answer = Answer(value=handler.result(value, port.payload_bytes_max))
             except BaseException as error:  # noqa: BLE001 - whatever it is, the unit has an answer
                 answer = self._failed(unit, error, port)
-        _answer(unit, _timed(answer, port.now() - began), port)
+        _answer(unit, answer, port.now() - began, port)
 
-    def _end_task(self, unit: Unit, task: asyncio.Task[Answer]) -> None:
+    def _end_task(self, unit: Unit, task: asyncio.Task[None]) -> None:
+        """The task has answered, unless it was cancelled before its first step."""
         self._tasks.pop(unit.id, None)
-        if task.cancelled():  # before its first step
-            answer = not_sent("stopped before it began", code="cancelled", fault=None)
-        else:
-            answer = task.result()
-        _answer(unit, answer, self._port)
+        if task.cancelled():
+            _answer(unit, not_sent("stopped before it began", code="cancelled", fault=None), 0.0, self._port)
 
     def _end_job(self, unit: Unit, job: asyncio.Future[None]) -> None:
         """The thread has answered; here the unit is only forgotten."""
@@ -205,11 +203,7 @@ def _too_late(unit: Unit, now: float) -> Answer | None:
     return None
 
 
-def _timed(answer: Answer, seconds: float) -> Answer:
-    return msgspec.structs.replace(answer, handler_ms=round(seconds * 1000, 3))
-
-
-def _answer(unit: Unit, answer: Answer, port: LinkPort) -> None:
+def _answer(unit: Unit, answer: Answer, seconds: float, port: LinkPort) -> None:
     unit.ended = True
     with contextlib.suppress(LinkDown):  # the process is leaving; the gate learns of it by the connection
-        port.answer(unit.id, answer)
+        port.answer(unit.id, msgspec.structs.replace(answer, handler_ms=round(seconds * 1000, 3)))

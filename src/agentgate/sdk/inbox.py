@@ -304,7 +304,9 @@ def _weight(answer: Answer) -> int:
 
 def _remove(lists: dict[str, list[T]], key: str, item: T) -> None:
     found = lists.get(key)
-    if found is not None and item in found:
+    if found is None:
+        return
+    if found == [item]:
+        del lists[key]
+    elif item in found:
         found.remove(item)
-        if not found:
-            del lists[key]

@@ -89,6 +89,7 @@ class Link:
         self._outbox = Outbox(self._options.batch_bytes_max)
         self._calls = OpenCalls(identity.instance, self._options.calls, self._send_cancel)
         self._birthplace = Birthplace()
+        self._clock: Callable[[], float] | None = None  # the loop's, once there is one
         self._is_up = False
         self._wake: asyncio.Future[None] | None = None
         self._heard_at = 0.0
@@ -105,7 +106,7 @@ class Link:
 
     def now(self) -> float:
         """The running loop's time."""
-        return asyncio.get_running_loop().time()
+        return self._clock() if self._clock is not None else asyncio.get_running_loop().time()
 
     def require_process(self) -> None:
         """Raise `LinkDown` in a forked process."""
@@ -171,6 +172,7 @@ class Link:
 
     async def run(self) -> None:
         """Keep the link up until it is closed; raises `LinkDown` when the gate refuses for good."""
+        self._clock = asyncio.get_running_loop().time
         code, detail = "cancelled", "the link was closed"
         try:
             while not self._closing.is_set():
