@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Self
@@ -22,11 +21,13 @@ class Service:
         self._running: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        async with contextlib.AsyncExitStack() as undo:
-            await undo.enter_async_context(self._tasks)
-            undo.push_async_callback(self._cancel)
+        await self._tasks.__aenter__()
+        try:
             await self._start()
-            undo.pop_all()
+        except BaseException as error:
+            await self._cancel()
+            await self._leave(error)
+            raise
         return self
 
     async def __aexit__(
@@ -34,8 +35,11 @@ class Service:
     ) -> None:
         try:
             await self._stop()
+        except BaseException:
+            await self._cancel()
+            raise
         finally:
-            await self._tasks.__aexit__(kind, error, trace)
+            await self._leave(error)
 
     async def _start(self) -> None:
         """Become ready."""
@@ -43,6 +47,13 @@ class Service:
     async def _stop(self) -> None:
         """Bring the tasks to their end; they are awaited afterwards."""
         await self._cancel()
+
+    async def _leave(self, error: BaseException | None) -> None:
+        """Wait for the tasks. An error from inside comes out as it is; the group would wrap it in a group of one."""
+        if isinstance(error, asyncio.CancelledError):  # the group has to know: it may have been its own doing
+            await self._tasks.__aexit__(type(error), error, error.__traceback__)
+        else:
+            await self._tasks.__aexit__(None, None, None)
 
     async def _cancel(self) -> None:
         for task in self._running:
