@@ -3,7 +3,8 @@
 Everything is drawn from the seed before the run begins, so the same seed tells the same story, as far as real
 processes allow. The load has the shape of a shop's day: a rush, a lull, a rush. The warehouse goes away as the first
 rush ends. Its breaker then keeps it out of harm's way for about ten seconds, which fall into the lull: an outage in
-full rush would cost the same ten seconds, and several times the orders.
+full rush would cost the same ten seconds, and several times the orders. A process is killed in the lull too: its
+orders wait for the next one, and too many waiting orders would make the team itself look ill to the gate.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ RUSH_PER_S_MAX: Final = 10.0  # what eight ordinary Python processes take withou
 RUSH_S: Final = 24.0  # with more orders a rush grows denser before it grows longer
 LULL_S: Final = 14.0  # a breaker's rest with its spread, and a moment to see it close
 LULL_SHARE: Final = 0.08  # of the orders: they meet the open breaker, and degraded orders stay well below a fifth
+DEATH_LAG_S: Final = 5.0  # after the rush: the process is back before the next one begins, however busy the machine
 OUTAGE_LEAD_S: Final = 1.4  # before the end of the rush: enough orders for five faults in a row
 REPEATED_SHARE: Final = 0.12  # of the orders are sent again
 
@@ -64,11 +66,11 @@ def make_plan(orders: list[dict[str, Any]], *, seed: int, faults: bool) -> Plan:
     )
     if not faults:
         return Plan(arrivals=arrivals)
-    second = arrivals[min(before + lull, len(arrivals) - 1)].at_s
+    rush_ends = arrivals[before - 1].at_s
     return Plan(
         arrivals=arrivals,
-        outage_at_s=arrivals[before - 1].at_s - min(OUTAGE_LEAD_S, rush_s * 0.3),
-        death_at_s=second + 0.4 * (arrivals[-1].at_s - second),
+        outage_at_s=rush_ends - min(OUTAGE_LEAD_S, rush_s * 0.3),
+        death_at_s=min(rush_ends + DEATH_LAG_S, arrivals[-1].at_s - 1 / per_s),
     )
 
 
