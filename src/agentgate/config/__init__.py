@@ -1,0 +1,11 @@
+"""Settings: assembled from the options that sit beside each part; read once, handed down."""
+
+from agentgate.config.contradictions import warnings
+from agentgate.config.key import Key
+from agentgate.config.keys import KEYS
+from agentgate.config.loader import Loaded, load
+from agentgate.config.mechanisms import MECHANISMS
+from agentgate.config.settings import Settings, StoreOptions
+from agentgate.config.source import Given
+
+__all__ = ["KEYS", "MECHANISMS", "Given", "Key", "Loaded", "Settings", "StoreOptions", "load", "warnings"]

@@ -1,0 +1,85 @@
+"""One key of the configuration: what it sets, in which unit, and what it means."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, dataclass, fields
+from typing import Final, Literal, get_args, get_type_hints
+
+Kind = Literal["number", "whole number", "yes or no", "text"]
+KINDS: Final[dict[type, Kind]] = {float: "number", int: "whole number", bool: "yes or no", str: "text"}
+
+# Words for "none" where an option may be off.
+OFF: Final = ("off", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """`name` as in the file; it sets `option` of the options class `part`, which is given in `scale` of its units.
+
+    `scale` is what the file's number is multiplied with: 0.001 where the file says milliseconds and the option
+    seconds. Type and default are those of the option. `too_high` and `too_low` say what a bad value does.
+    """
+
+    name: str
+    part: type
+    option: str
+    meaning: str
+    too_high: str = ""
+    too_low: str = ""
+    scale: float = 1.0
+
+    @property
+    def kind(self) -> Kind:
+        """What the file has to hold: the type of the option."""
+        return KINDS[self._types[0]]
+
+    @property
+    def may_be_off(self) -> bool:
+        """Whether the option knows an "off"."""
+        return type(None) in self._types
+
+    @property
+    def default(self) -> object:
+        """The option's default, in the file's unit; None is off."""
+        value = self._field.default
+        assert value is not MISSING, f"{self.part.__name__}.{self.option} has no default"
+        return _tidy(value / self.scale) if isinstance(value, float) and self.scale != 1.0 else value
+
+    @property
+    def _field(self) -> Field[object]:
+        return next(field for field in fields(self.part) if field.name == self.option)
+
+    @property
+    def _types(self) -> tuple[type, ...]:
+        hint = get_type_hints(self.part)[self.option]
+        return get_args(hint) or (hint,)
+
+    def read(self, value: object) -> object:
+        """The option's value for what the file holds; raises `ValueError` with what it should hold."""
+        if value is None:
+            raise ValueError("has no value; leave the line out for the default")
+        if self.may_be_off and value in OFF:
+            return None
+        wanted = self.kind
+        if wanted == "text" and isinstance(value, str):
+            return value
+        if wanted == "yes or no" and (word := _yes_or_no(value)) is not None:
+            return word
+        if wanted == "number" and isinstance(value, int | float) and not isinstance(value, bool):
+            return value * self.scale
+        if wanted == "whole number" and isinstance(value, int) and not isinstance(value, bool):
+            return value
+        given = "a list" if isinstance(value, list) else repr(value)
+        raise ValueError(f"must be a {wanted}{' or off' if self.may_be_off else ''}, not {given}")
+
+
+def _yes_or_no(value: object) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    return {"yes": True, "on": True, "no": False, "off": False}.get(value) if isinstance(value, str) else None
+
+
+def _tidy(number: float) -> float:
+    """Without the dust of the division: 2.0 / 0.001 is to be 2000."""
+    rounded = round(number, 9)
+    return int(rounded) if rounded == int(rounded) else rounded
