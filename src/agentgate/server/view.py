@@ -1,0 +1,45 @@
+"""What the server shows of a running gate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from agentgate.directory import Directory
+from agentgate.gateway.gateway import Gateway
+from agentgate.ports.clock import Clock
+from agentgate.runtime.span_buffer import SpanBuffer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GateView:
+    """The parts of a gate that the server asks; `running` counts calls that have no outcome yet."""
+
+    gateway: Gateway
+    directory: Directory
+    spans: SpanBuffer
+    clock: Clock
+
+    def running(self) -> int:
+        """Calls of connected processes that have no outcome yet."""
+        return sum(len(peer.calls) for peer in self.gateway.peers.connected)
+
+    def breakers(self) -> list[dict[str, Any]]:
+        """Every breaker, times as seconds from now."""
+        now = self.clock.now()
+        return [
+            {
+                "agent": breaker.agent,
+                "task_type": breaker.task_type,
+                "state": breaker.state,
+                "state_s": round(now - breaker.since, 3),
+                "tries_again_in_s": None if breaker.reopens_at is None else round(max(0, breaker.reopens_at - now), 3),
+                "ok": breaker.ok,
+                "faults": breaker.faults,
+                "slow": breaker.slow,
+                "rejected": breaker.rejected,
+                "ratio": round(breaker.ratio, 4),
+                "opened": breaker.opened,
+            }
+            for breaker in self.gateway.breakers.states(now)
+        ]

@@ -1,0 +1,92 @@
+"""A whole gate with its server on a free port, in the test's own event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, NamedTuple
+
+import pytest
+
+from agentgate import Agent
+from agentgate.app import Platform, build, system_ports
+from agentgate.config import Settings, StoreOptions
+from agentgate.sdk.greeting import Identity
+from agentgate.sdk.host import AgentHost
+from agentgate.sdk.link import Link
+from agentgate.sdk.websocket import gate_url, websocket
+from agentgate.server.options import ServerOptions
+from agentgate.server.service import ServerService
+
+
+class Answer(NamedTuple):
+    """What came back over HTTP."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class RunningGate:
+    """The platform, its server, and a way to ask over HTTP."""
+
+    def __init__(self, platform: Platform, server: ServerService) -> None:
+        self.platform = platform
+        self.server = server
+        self.url = server.url
+
+    async def get(self, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> Answer:
+        return await asyncio.to_thread(_ask, self.server.port, method, path, headers or {})
+
+    async def until(self, happened: Callable[[], bool]) -> None:
+        for _ in range(1_000):
+            if happened():
+                return
+            await asyncio.sleep(0.01)
+        pytest.fail("it did not happen within ten seconds")
+
+
+def _ask(port: int, method: str, path: str, headers: Mapping[str, str]) -> Answer:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    with contextlib.closing(connection):
+        connection.request(method, path, headers=dict(headers))
+        answer = connection.getresponse()
+        return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+
+
+@contextlib.asynccontextmanager
+async def running_gate(**server: Any) -> AsyncIterator[RunningGate]:
+    settings = Settings(server=ServerOptions(port=0, **server), store=StoreOptions(url="memory"))
+    async with (
+        build(settings, system_ports(settings)) as platform,
+        ServerService(
+            settings.server,
+            gateway=platform.gateway,
+            directory=platform.directory,
+            spans=platform.spans,
+            clock=platform.clock,
+        ) as service,
+    ):
+        yield RunningGate(platform, service)
+
+
+@contextlib.asynccontextmanager
+async def running_agent(gate: RunningGate, agent: Agent, instance: str = "i1") -> AsyncIterator[Link]:
+    """The agent, connected over a real socket; leaving drains it."""
+    link = Link(
+        websocket(gate_url(gate.url)),
+        Identity(agent=agent.name, instance=instance, card=agent.card()),
+        draw=lambda: 0.5,
+    )
+    async with AgentHost(agent, link), asyncio.TaskGroup() as group:
+        group.create_task(link.run())
+        await gate.until(lambda: gate.platform.directory.resolve("default", agent.name) is not None)
+        yield link
+        link.drain("the test is over")

@@ -1,0 +1,216 @@
+"""The HTTP API over a real socket: what it shows, what it refuses, and how the gate stops."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from agentgate import Agent, CallFailed, Context, Gate
+from agentgate.errors import ConfigError
+from agentgate.model import Card
+from agentgate.server.options import ServerOptions
+from agentgate.server.service import ServerService
+from tests.integration.real_gate import Answer, RunningGate, running_agent, running_gate
+from tests.integration.realtime import realtime
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def stock_agent(name: str = "stock") -> Agent:
+    agent = Agent(name, tier="core", concurrency=3)
+
+    @agent.handles("reserve")
+    async def reserve(sku: str, ctx: Context) -> str:
+        if sku == "never":
+            raise ValueError("no such thing")
+        return f"shelf of {sku}"
+
+    @agent.handles("wait", effect="read")
+    async def wait(seconds: float, ctx: Context) -> str:
+        await asyncio.sleep(seconds)
+        return "waited"
+
+    return agent
+
+
+def samples(answer: Answer) -> dict[tuple[str, str], float]:
+    """Every sample by name and its only label, if it has one."""
+    families = text_string_to_metric_families(answer.body.decode())
+    return {
+        (sample.name, next(iter(sample.labels.values()), "")): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+@realtime
+async def test_what_happened_can_be_read() -> None:
+    """H1, I1: after two calls, agents, chains, breakers and metrics say what was there and what became of it."""
+    async with running_gate() as gate, running_agent(gate, stock_agent()):
+        async with Gate(gate.url, name="shop") as shop:
+            assert await shop.call("stock", "reserve", "order_1", "A-7") == "shelf of A-7"
+            with pytest.raises(CallFailed):
+                await shop.call("stock", "reserve", "order_2", "never")
+        [agent] = (await gate.get("/v1/agents")).json["agents"]
+        assert (agent["agent"], agent["tier"], [skill["task_type"] for skill in agent["skills"]]) == (
+            "stock",
+            "core",
+            ["reserve", "wait"],
+        )
+        assert [(i["instance"], i["state"], i["concurrency"]) for i in agent["instances"]] == [("i1", "connected", 3)]
+        chain = (await gate.get("/v1/chains/order_1")).json
+        assert [(span["kind"], span["caller"], span["target"]) for span in chain["spans"]] == [
+            ("call", "shop", "stock"),
+            ("attempt", "shop", "stock"),
+        ]
+        [trace] = {span["trace_id"] for span in chain["spans"]}
+        assert (await gate.get(f"/v1/chains/{trace}")).json["spans"] == chain["spans"]
+        assert (await gate.get("/v1/chains/shop:reserve:order_1:run")).json["spans"] == chain["spans"]
+        [breaker] = [b for b in (await gate.get("/v1/breakers")).json["breakers"] if b["task_type"] == "reserve"]
+        assert (breaker["agent"], breaker["state"], breaker["ok"], breaker["faults"]) == ("stock", "closed", 1, 1)
+        metrics = samples(await gate.get("/metrics"))
+        assert metrics["agentgate_calls_total", ""] == 2
+        assert metrics["agentgate_outcomes_total", "ok"] == 1
+        assert metrics["agentgate_outcomes_total", "handler_error"] == 1
+        assert metrics["agentgate_instances", "connected"] == 1
+        assert metrics["agentgate_links", ""] == 1
+
+
+@realtime
+async def test_a_chain_is_cut_at_its_limit() -> None:
+    """B14: no more spans are answered than asked for, and the answer says that there are more."""
+    async with running_gate() as gate, running_agent(gate, stock_agent()):
+        async with Gate(gate.url, name="shop") as shop:
+            await shop.call("stock", "reserve", "order_1", "A-7")
+        answer = (await gate.get("/v1/chains/order_1?limit=1")).json
+        assert (len(answer["spans"]), answer["truncated"]) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/v1/chains/nothing", 404, "not_found"),
+        ("GET", "/v1/chains/a?limit=0", 400, "bad_request"),
+        ("GET", "/v1/chains/a?limit=1001", 400, "bad_request"),
+        ("GET", "/v1/chains/a?limit=x", 400, "bad_request"),
+        ("GET", "/nowhere", 404, "not_found"),
+        ("GET", "/link", 404, "not_found"),
+        ("POST", "/v1/agents", 405, "bad_request"),
+        ("DELETE", "/healthz", 405, "bad_request"),
+    ],
+)
+@realtime
+async def test_errors_are_problems(method: str, path: str, status: int, code: str) -> None:
+    """RFC 9457: every error is problem+json with our code and advice, and no trace of the inside."""
+    async with running_gate() as gate:
+        answer = await gate.get(path, method=method)
+        assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
+        problem = answer.json
+        assert (problem["status"], problem["code"], problem["type"]) == (status, code, f"urn:agentgate:problem:{code}")
+        assert {"title", "detail", "advice", "retry"} <= set(problem)
+        assert "Traceback" not in answer.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "evil.example:7070"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "localhost", "Origin": "http://localhost"}, 200),
+        ({"Host": "localhost:7070"}, 200),
+    ],
+)
+@realtime
+async def test_pages_of_other_sites_read_nothing(headers: dict[str, str], status: int) -> None:
+    """A foreign page, or one whose name was pointed at this machine, is refused before anything is read."""
+    async with running_gate() as gate:
+        answer = await gate.get("/v1/agents", headers=headers)
+        assert answer.status == status
+        if status == 403:
+            assert answer.json["code"] == "forbidden"
+
+
+@realtime
+async def test_names_are_data_and_never_markup() -> None:
+    """F134: an agent named like a script is JSON text, and no answer may run, frame or be taken for a page."""
+    async with running_gate() as gate:
+        gate.platform.directory.hello("default", Card(agent=HOSTILE), "i1")
+        for path in ("/v1/agents", "/healthz", "/metrics", f"/v1/chains/{'%3Cscript%3E'}"):
+            answer = await gate.get(path)
+            assert "html" not in answer.headers["content-type"]
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+        assert (await gate.get("/v1/agents")).json["agents"][0]["agent"] == HOSTILE
+
+
+@realtime
+async def test_a_stopping_gate_lets_running_calls_end() -> None:
+    """A6: while it stops the gate is alive but not ready, takes no new link, and answers what it had begun."""
+    async with running_gate() as gate, running_agent(gate, stock_agent()), Gate(gate.url, "shop") as shop:
+        call = asyncio.ensure_future(shop.call("stock", "wait", payload=0.4, effect="read"))
+        await gate.until(lambda: gate.platform.gateway.counters.attempts == 1)
+        assert (await gate.get("/readyz")).status == 200
+        gate.server.links.is_stopping = True
+        ready = await gate.get("/readyz")
+        assert (ready.status, ready.json) == (503, {"status": "stopping"})
+        assert (await gate.get("/healthz")).status == 200
+        assert await call == "waited"
+
+
+@realtime
+async def test_leaving_the_server_waits_for_running_calls() -> None:
+    """A6: the end of the service comes after the answer of a call that was under way."""
+    outcome: list[Any] = []
+
+    async def ask(gate: RunningGate) -> None:
+        async with Gate(gate.url, name="shop") as shop:
+            outcome.append(await shop.call("stock", "wait", payload=0.4, effect="read"))
+
+    async with asyncio.TaskGroup() as group:
+        async with running_gate(drain_s=10.0) as gate:
+            agent = group.create_task(hold(gate))
+            await gate.until(lambda: gate.platform.directory.resolve("default", "stock") is not None)
+            group.create_task(ask(gate))
+            await gate.until(lambda: gate.platform.gateway.counters.attempts == 1)
+        agent.cancel()
+    assert outcome == ["waited"]
+
+
+async def hold(gate: RunningGate) -> None:
+    async with running_agent(gate, stock_agent()):
+        await asyncio.sleep(60)
+
+
+@realtime
+async def test_a_taken_port_is_one_sentence() -> None:
+    """A second gate on the same port does not start, and says what to do."""
+    async with running_gate() as gate:
+        platform = gate.platform
+        second = ServerService(
+            ServerOptions(port=gate.server.port),
+            gateway=platform.gateway,
+            directory=platform.directory,
+            spans=platform.spans,
+            clock=platform.clock,
+        )
+        taken = rf"server.port: {gate.server.port} is taken on 127.0.0.1: another gate may be running there"
+        with pytest.raises(ConfigError, match=taken):
+            async with second:
+                pass
+
+
+@realtime
+async def test_labels_of_metrics_are_bounded() -> None:
+    """F110: the names of a hundred agents appear in no label."""
+    async with running_gate() as gate:
+        for number in range(100):
+            gate.platform.directory.hello("default", stock_agent(f"agent_{number}").card(), f"i{number}")
+        answer = await gate.get("/metrics")
+        assert samples(answer)["agentgate_agents", ""] == 100
+        assert b"agent_1" not in answer.body
+        assert len(answer.body.splitlines()) < 200
