@@ -1,0 +1,5 @@
+"""`python -m agentgate.cli`."""
+
+from agentgate.cli import main
+
+main()

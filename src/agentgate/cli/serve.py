@@ -1,0 +1,40 @@
+"""`agentgate serve`."""
+
+from __future__ import annotations
+
+from agentgate.cli.options import AsJson, ConfigFile, Host, LogLevel, Port, Store
+from agentgate.cli.output import print_json, say
+from agentgate.cli.signals import stop_signal
+
+
+def serve(
+    config: ConfigFile = None,
+    host: Host = None,
+    port: Port = None,
+    store: Store = None,
+    log_level: LogLevel = "info",
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Run the gate until it is told to stop.
+
+    SIGTERM or Ctrl-C takes nothing new, lets running calls end, and stops; what is keyed goes on after a restart.
+    With --json the first line on standard output is {"url": …}, once the gate takes calls.
+
+    Example: agentgate serve --config agentgate.yaml --port 7070
+    """
+    from agentgate.cli import gate
+
+    settings = gate.read_settings(config, host, port, store)
+    gate.start_logs(log_level)
+
+    async def main() -> None:
+        stop = stop_signal()
+        async with gate.open_gate(settings) as server:
+            if as_json:
+                print_json({"url": server.url}, in_one_line=True)
+            else:
+                say(f"agentgate {server.url}, store {settings.store.url}; Ctrl-C stops it")
+            await stop.wait()
+
+    gate.run_gate(main)

@@ -1,0 +1,200 @@
+"""The command line as people and scripts use it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.command import AGENTGATE, agentgate, environment, running
+
+Golden = Callable[[str, str], None]
+
+COMMANDS = ["serve", "dev", "run", "call", "agents", "chains", "breakers", "demo", "config"]
+
+STOCK = """
+from agentgate import Agent, Context, Rejected
+
+stock = Agent("stock", concurrency=2)
+
+
+@stock.handles("reserve")
+async def reserve(sku: str, ctx: Context) -> str:
+    if sku == "none":
+        raise Rejected("out of stock")
+    return f"shelf of {sku}, version 1"
+
+
+if __name__ == "__main__":
+    stock.run()
+"""
+
+
+def stock_file(folder: Path, text: str = STOCK) -> Path:
+    path = folder / "stock.py"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+# --- help and mistakes
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS, "config check"])
+def test_every_command_explains_itself(command: str, golden: Golden) -> None:
+    """`--help` of each command says what it does, with an example; the texts are reviewed as a whole."""
+    done = agentgate(*command.split(), "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    golden(f"help/{command.replace(' ', '_') or 'agentgate'}.txt", done.stdout)
+    if command not in ("", "config"):
+        assert "Example: agentgate " + command in done.stdout
+
+
+def test_the_help_lists_exactly_the_commands_that_exist() -> None:
+    """A part appears in the help only when it exists, and every part appears."""
+    listed = agentgate("--help").stdout.partition("Commands:")[2].partition("Exit codes")[0]
+    assert [line.split()[0] for line in listed.splitlines() if line.strip()] == COMMANDS
+
+
+def test_the_version_is_the_packages() -> None:
+    """`agentgate --version` prints the version and nothing else."""
+    done = agentgate("--version")
+    assert (done.returncode, done.stdout) == (0, version("agentgate-control-plane") + "\n")
+
+
+MISTAKES = [
+    (["agents", "--url", "http://127.0.0.1:9"], 3),
+    (["agents", "--url", "127.0.0.1:9"], 2),
+    (["chains"], 2),
+    (["call", "stock", "reserve", "order_1", "{x"], 2),
+    (["call", "stock", "reserve", "order_1", "@missing.json"], 2),
+    (["call", "stock", "reserve", "order_1", "1", "--url", "http://127.0.0.1:9"], 3),
+    (["run", "missing.py"], 2),
+    (["dev", "missing.py"], 2),
+    (["nonsense"], 2),
+    (["serve", "--config", "wrong.yaml"], 2),
+    (["serve", "--host", "0.0.0.0"], 2),  # noqa: S104 - it is refused
+    (["serve", "--log-level", "loud"], 2),
+    (["config", "check", "--config", "wrong.yaml"], 2),
+    (["demo", "--orders", "0"], 2),
+]
+
+
+def test_a_users_mistake_is_one_sentence_and_a_meaningful_exit_code(tmp_path: Path, golden: Golden) -> None:
+    """What is wrong, where, what to do next: never a stack trace; the exit code says which kind it was."""
+    (tmp_path / "wrong.yaml").write_text("retry: {max_atempts: 3}\n", encoding="utf-8")
+    pages: list[str] = []
+    for arguments, code in MISTAKES:
+        done = agentgate(*arguments, cwd=tmp_path)
+        assert "Traceback" not in done.stderr
+        assert (done.returncode, done.stdout) == (code, "")
+        pages.append(f"$ agentgate {' '.join(arguments)}\n{done.stderr}[{code}]\n")
+    golden("mistakes.txt", "\n".join(pages))
+
+
+def test_the_base_install_says_what_to_install() -> None:
+    """Without the extra, the command ends with a sentence that names it."""
+    script = "import sys; sys.modules['typer'] = None; from agentgate.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "agentgate: the command line needs 'typer', which the base install leaves out; "
+        "type: pip install 'agentgate-control-plane[gate]'\n"
+    )
+
+
+def test_the_configuration_is_checked_without_starting_anything(tmp_path: Path) -> None:
+    """`config check` names what has no effect and what is odd, for people and as JSON."""
+    file = tmp_path / "gate.yaml"
+    file.write_text("store: memory\nwait_graph: {detect_interval_seconds: 3}\n", encoding="utf-8")
+    done = agentgate("config", "check", "--config", str(file))
+    assert done.returncode == 0
+    assert "gate.yaml:2: wait_graph.detect_interval_seconds is accepted and has no effect" in done.stderr
+    assert "store is memory" in done.stderr
+    notes = json.loads(agentgate("config", "check", "--config", str(file), "--json").stdout)["notes"]
+    assert len(notes) == 2
+
+
+# --- a gate and an agent
+
+
+def test_serve_run_call_and_look(tmp_path: Path) -> None:
+    """A1, I1: a gate, a supervised agent, calls that succeed, fail and repeat, and everything they left behind."""
+    with running("serve", "--port", "0", "--json", cwd=tmp_path) as gate:
+        url = json.loads(gate.out.until("url"))["url"]
+        with running("run", str(stock_file(tmp_path)), "--url", url, "--json") as agents:
+            assert json.loads(agents.out.until("started"))["agent"] == "stock"
+            agents.err.until("connected")
+
+            done = agentgate("call", "stock", "reserve", "order_1", '"A-7"', "--url", url)
+            assert (done.returncode, json.loads(done.stdout)) == (0, "shelf of A-7, version 1")
+            done = agentgate("call", "skill:reserve", "reserve", "order_2", "-", "--url", url, "--json", stdin='"B"')
+            assert json.loads(done.stdout) == {"status": "done", "value": "shelf of B, version 1"}
+            done = agentgate("call", "stock", "reserve", "order_3", '"none"', "--url", url, "--json")
+            assert done.returncode == 1
+            assert json.loads(done.stdout)["error"]["code"] == "rejected"
+            done = agentgate("call", "nobody", "reserve", "order_4", "--url", url, "--timeout", "0.5")
+            assert done.returncode == 1
+            assert "no_route" in done.stderr
+            assert "nothing was sent" in done.stderr
+
+            found = json.loads(agentgate("agents", "--url", url, "--json").stdout)
+            assert [agent["agent"] for agent in found["agents"]] == ["stock"]
+            assert "stock  standard" in agentgate("agents", "reserve", "--url", url).stdout
+            assert agentgate("agents", "other", "--url", url).stdout == ""
+            chain = agentgate("chains", "order_1", "--url", url)
+            assert "cli → stock reserve order_1  done" in chain.stdout
+            assert "└── attempt 1 at " in chain.stdout
+            assert agentgate("chains", "nothing", "--url", url).returncode == 1
+            breakers = json.loads(agentgate("breakers", "stock", "--url", url, "--json").stdout)["breakers"]
+            assert {breaker["state"] for breaker in breakers} == {"closed"}
+            assert "closed" in agentgate("breakers", "--url", url).stdout
+
+            assert agents.stop() == 0
+            assert json.loads(agents.out.until("stopped"))["exit_code"] == 0
+        assert gate.stop(signal.SIGINT) == 0
+    assert all("shelf of" not in line for line in gate.err.all())
+
+
+def test_a_second_gate_on_the_same_store_says_so(tmp_path: Path) -> None:
+    """One gate a store: the second ends with a sentence, the first goes on."""
+    with running("serve", "--port", "0", "--json", cwd=tmp_path) as gate:
+        gate.out.until("url")
+        second = agentgate("serve", "--port", "0", cwd=tmp_path)
+        assert second.returncode == 2
+        assert "Traceback" not in second.stderr
+        assert "agentgate.sqlite" in second.stderr
+        assert gate.stop() == 0
+
+
+def test_dev_restarts_an_agent_when_its_file_changes(tmp_path: Path) -> None:
+    """`dev` is serve, run and reload: a changed handler answers without anybody typing anything."""
+    file = stock_file(tmp_path)
+    with running("dev", str(file), "--port", "0", "--store", "memory") as dev:
+        url = dev.err.until("http://").split()[1].rstrip(",")
+        dev.err.until("connected")
+        stock_file(tmp_path, STOCK.replace("version 1", "version 2"))
+        dev.err.until("restarting")
+        dev.err.until("connected")
+        done = agentgate("call", "stock", "reserve", "order_1", '"A-7"', "--url", url)
+        assert json.loads(done.stdout) == "shelf of A-7, version 2"
+        assert dev.stop(signal.SIGINT) == 0
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    """`agentgate agents | head -0` ends without a trace."""
+    with running("serve", "--port", "0", "--store", "memory", "--json") as gate:
+        url = json.loads(gate.out.until("url"))["url"]
+        piped = subprocess.run(
+            ["sh", "-c", f"{AGENTGATE} agents --json --url {url} | head -c 0"],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert piped.stderr == ""

@@ -1,0 +1,133 @@
+"""What commands show: text and nothing but text, whatever an agent calls itself."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from agentgate.cli import exits
+from agentgate.cli.call import PAYLOAD_BYTES_MAX, read_payload
+from agentgate.cli.chains import trees_of
+from agentgate.cli.dev import names_to_reload
+from agentgate.cli.exits import CommandError
+from agentgate.cli.output import cell, shown
+from agentgate.cli.supervisor import Supervisor
+
+
+def span(span_id: str, parent_id: str = "", **more: Any) -> dict[str, Any]:
+    return {
+        "span_id": span_id,
+        "parent_id": parent_id,
+        "kind": "call",
+        "caller": "shop",
+        "target": "stock",
+        "task_type": "reserve",
+        **more,
+    }
+
+
+def printed(thing: Any) -> str:
+    out = io.StringIO()
+    Console(file=out, width=200, color_system=None).print(thing)
+    return out.getvalue()
+
+
+@given(st.text())
+def test_only_printable_text_reaches_the_terminal(text: str) -> None:
+    """F134: control characters, escapes and invisible ones are shown as escapes; nothing is lost or interpreted."""
+    assert shown(text).isprintable()
+    if text.isprintable():
+        assert shown(text) == text
+
+
+@pytest.mark.parametrize("name", ["[red]x[/red]", "[bold", "a\x1b[2Jb", "<img onerror=1>", "\u202edrow"])
+def test_names_are_never_markup(name: str) -> None:
+    """F134: what looks like markup or moves the cursor is shown as it is written."""
+    assert str(cell(name)) == shown(name)
+    assert shown(name) in printed(trees_of([span("1", target=name)])[0])
+    assert "\x1b" not in printed(trees_of([span("1", detail=name, code=name)])[0])
+
+
+def test_spans_hang_under_their_parents() -> None:
+    """H1: calls and attempts are one tree a root; a span whose parent is not known is a root of its own."""
+    spans = [
+        span("1"),
+        span("2", "1", kind="attempt", attempt=1, instance="i1", status="failed", code="agent_lost", wait_ms=2.0),
+        span("3", "1", kind="attempt", attempt=2, instance="i2", gap_ms=500.0, wait_ms=1.0),
+        span("4", "3", caller="stock", target="shelf"),
+        span("5", "elsewhere", target="other"),
+    ]
+    trees = trees_of(spans)
+    assert len(trees) == 2
+    assert [line.rstrip() for line in printed(trees[0]).splitlines()] == [
+        "shop → stock reserve  done  0.0 ms",
+        "├── attempt 1 at i1  failed agent_lost  2.0 ms",
+        "└── attempt 2 at i2  done  1.0 ms, after 500.0",
+        "    └── stock → shelf reserve  done  0.0 ms",
+    ]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12))
+def test_odd_parents_do_no_harm(pairs: list[tuple[int, int]]) -> None:
+    """Doubled ids, circles and spans that are their own parents neither hang the tree nor raise."""
+    trees_of([span(str(mine), str(parent)) for mine, parent in pairs])
+
+
+def test_a_deep_chain_is_no_recursion() -> None:
+    """A chain of five thousand calls becomes a tree."""
+    assert len(trees_of([span(str(n), str(n - 1)) for n in range(5_000)])) == 1
+
+
+# --- payloads
+
+
+@pytest.mark.parametrize(
+    ("text", "stdin", "value"),
+    [("", b"", None), ("null", b"", None), ('{"a": [1]}', b"", {"a": [1]}), ("-", b'"x"', "x"), ("7", b"", 7)],
+)
+def test_a_payload_is_json_from_three_places(text: str, stdin: bytes, value: Any) -> None:
+    """The payload comes from the argument, standard input, or nowhere, which is null."""
+    assert read_payload(text, io.BytesIO(stdin)) == value
+
+
+def test_a_payload_may_be_a_file(tmp_path: Path) -> None:
+    """`@FILE` reads the file."""
+    file = tmp_path / "order.json"
+    file.write_bytes(msgspec.json.encode({"sku": "A-7"}))
+    assert read_payload(f"@{file}", io.BytesIO()) == {"sku": "A-7"}
+
+
+@pytest.mark.parametrize(
+    ("text", "stdin", "sentence"),
+    [
+        ("order", b"", "the payload is not JSON"),
+        ("-", b"\xff", "standard input is not JSON"),
+        ("-", b"x" * (PAYLOAD_BYTES_MAX + 1), "standard input is larger than 1048576 bytes"),
+        ("[" * 100_000, b"", "the payload is not JSON"),
+        ("@missing", b"", "cannot read missing: No such file or directory"),
+    ],
+)
+def test_a_bad_payload_is_a_sentence(text: str, stdin: bytes, sentence: str) -> None:
+    """What cannot be read as JSON is a user's mistake, with its place."""
+    with pytest.raises(CommandError, match=sentence) as raised:
+        read_payload(text, io.BytesIO(stdin))
+    assert raised.value.code == exits.MISUSED
+
+
+# --- reload
+
+
+def test_a_change_restarts_whom_it_concerns(tmp_path: Path) -> None:
+    """An agent's own file restarts that agent alone, any other file restarts everybody."""
+    files = [tmp_path / "stock.py", tmp_path / "order.py"]
+    supervisor = Supervisor(files, environ={}, tell=lambda _: None, show=lambda *_: None, draw=lambda: 0.5)
+    assert names_to_reload([tmp_path / "stock.py"], supervisor) == {"stock"}
+    assert names_to_reload([tmp_path / "shop.py"], supervisor) == {"stock", "order"}
+    assert names_to_reload([], supervisor) == set()
