@@ -44,8 +44,8 @@ class FaultMix:
 
     def describe(self) -> str:
         """The kinds that are on, in a line."""
-        parts = [*_named(self.weather), *_named(self.store), *_named(self)]
-        return ", ".join(parts) or "no faults"
+        store = [f"store {part}" for part in _named(self.store)]
+        return ", ".join([*_named(self.weather), *store, *_named(self)]) or "no faults"
 
 
 CALM_MIX = FaultMix()

@@ -99,10 +99,12 @@ class AgentProcess:
         self._awake.clear()
         if self._connection is not None:
             self._connection.hold()
-        await asyncio.sleep(pause_s)
-        self._awake.set()
-        if self._connection is not None and self.life is life:
-            self._connection.release()
+        try:
+            await asyncio.sleep(pause_s)
+        finally:
+            self._awake.set()
+            if self._connection is not None and self.life is life:
+                self._connection.release()
 
     async def _live(self) -> None:
         self._lives += 1

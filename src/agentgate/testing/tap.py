@@ -59,9 +59,10 @@ class Tap:
         call_id = str(frame.id)
         if frame.method == "call":
             self.delivered[call_id] += 1
-            if call_id in self.open_calls:
-                self.open_calls[call_id].end = end
-                return
+            if call_id in self.open_calls and self.open_calls[call_id].end is end:
+                return  # a doubled frame
+            # A call that is sent again over a new connection goes on, or, if its answer got lost, begins anew with the
+            # time it says it has.
             params = _call.decode(bytes(frame.params or b"{}"))
             limit_s = ROOT_DEADLINE_S if params.timeout_ms is None else params.timeout_ms / 1000
             self.open_calls[call_id] = OpenCall(call_id, self._now() + limit_s, end)
