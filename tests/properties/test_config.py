@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgate.config import KEYS, MECHANISMS, Given, Key, Loaded, Settings, load
+from agentgate.config import KEYS, MECHANISMS, Given, Key, Loaded, Settings, load, warnings
 from agentgate.config.keys import NOT_BUILT
 from agentgate.config.settings import PARTS
 from agentgate.config.source import read_scalar
@@ -250,3 +250,26 @@ def test_every_switch_knows_exactly_its_modes(name: str) -> None:
             with pytest.raises(ConfigError):
                 load(None, {}, [item])
     assert Settings().mechanisms[name] == ("enforce" if MECHANISMS[name].built else "off")
+
+
+# --- what is allowed and odd
+
+ODD = {
+    "store: memory": "store is memory",
+    "dynamic_timeout: {safety_factor: 1.3}": "dynamic_timeout.safety_factor 1.3 is below 1.4",
+    "idempotency: {ttl_hours: 0.005}": "idempotency.ttl_hours is shorter than a call may take",
+    "calls: {recovery_seconds: 5}": "calls.recovery_seconds is shorter than presence.expected_seconds",
+    "mechanisms: {idempotency: off}": "idempotency is off",
+}
+
+
+@pytest.mark.parametrize("text", sorted(ODD))
+def test_contradictions_are_named_and_allowed(tmp_path: Path, text: str) -> None:
+    """I7: settings that make no sense together load, and `config check` says why they do not."""
+    [warning] = warnings(loaded(tmp_path, text).settings)
+    assert warning.startswith(ODD[text])
+
+
+def test_the_defaults_do_not_contradict_each_other() -> None:
+    """A default configuration has nothing to warn of."""
+    assert warnings(Settings()) == []
