@@ -176,10 +176,25 @@ class BreakerHistory(RuleBasedStateMachine):
             passes = (self.breaker.enter(self.now, heavy=heavy), self.unwatched.enter(self.now, heavy=heavy))
             self.inside.append((*passes, self.model.enter(self.now, heavy=heavy)))
 
+    @rule(results=st.lists(RESULTS, min_size=1, max_size=4))
+    def quick_calls(self, results: list[Result]) -> None:
+        for result in results:
+            before = len(self.inside)
+            self.enter(heavy=False, observe=False)
+            if len(self.inside) > before:
+                self.end(self.inside.pop(), result)
+
+    @rule()
+    def wait_for_trials(self) -> None:
+        self.now = max(self.now, self.breaker.reopens_at or 0.0)
+        self.quick_calls(["ok"])
+
     @precondition(lambda self: self.inside)
     @rule(result=RESULTS, data=st.data())
     def leave(self, result: Result, data: st.DataObject) -> None:
-        left = self.inside.pop(data.draw(st.integers(0, len(self.inside) - 1)))
+        self.end(self.inside.pop(data.draw(st.integers(0, len(self.inside) - 1))), result)
+
+    def end(self, left: tuple[Pass, Pass, Entered], result: Result) -> None:
         self.breaker.leave(left[0], result, self.now)
         self.unwatched.leave(left[1], result, self.now)
         self.model.leave(left[2], result, self.now)

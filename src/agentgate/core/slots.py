@@ -1,0 +1,284 @@
+"""Slots: how many calls run at an agent at a time, who waits, and on which instance a call runs.
+
+Decides, for a call whose agent is known, between a slot now, a place in the agent's queue, and a refusal. Rules
+(DESIGN 4.3):
+
+- A call gets a slot of an instance that has room, or it is parked in the one queue of its agent. The first free
+  instance takes the head (`core.agent_slots`, `core.queue`).
+- Nobody waits beyond its deadline: then it is refused, and the target has never seen it.
+- While at least one instance of an agent is known, be it away for a moment or draining, calls wait for it or for its
+  successor. An agent without any instance is `no_route`; but one that is *expected*, because it was known before a
+  restart, or has just left and should come back, parks calls until that time.
+- Every ticket is given back exactly once, on every path. A ticket that `tick` refused is given back already.
+- Limits are never passed, with one exception: a unit that was found running after a reconnect counts at once
+  (`adopt`). An instance that declares a smaller limit when it comes back keeps what it runs.
+
+How it works. What changes is marked, and `tick` works off what is marked: queues with free slots, deadlines, times at
+which an instance returns. Until then `next_deadline` says "now". Agents and instances are bounded by the directory,
+which refuses names beyond its own limit; an agent without instances, queue and expectation is forgotten.
+
+Not covered: whether an instance is alive (`core.presence`), and how long a call may take once it runs.
+"""
+
+from __future__ import annotations
+
+from agentgate.core.agent_slots import COUNTS, AgentSlots, AgentState, Health, InstanceState
+from agentgate.core.alarms import Alarms
+from agentgate.core.instances import SPOKEN, Instance, Phase, SlotOptions, SlotTicket
+from agentgate.core.policy import Admit, Park, Refuse, Ticket, Wake
+from agentgate.core.verdict import InstanceVerdict
+from agentgate.model import Call, Outcome, Problem, problem
+
+__all__ = ["AgentState", "Health", "InstanceState", "SlotOptions", "SlotTicket", "Slots"]
+
+
+class Slots:
+    """Hands out the slots of all agents; see `core.policy` for the shape."""
+
+    def __init__(self, options: SlotOptions) -> None:
+        self._options = options
+        self._agents: dict[str, AgentSlots] = {}
+        self._instances: dict[str, Instance] = {}
+        self._alarms: Alarms[SlotTicket | AgentSlots] = Alarms()
+        self._marked: dict[AgentSlots, None] = {}  # something has changed for those who wait there
+        self._told: dict[SlotTicket, Problem] = {}  # out of the queue already, to be named by the next tick
+        self._places = 0
+
+    # --- the policy ---
+
+    def ask(self, call: Call, now: float) -> Problem | None:
+        """The refusal that `admit` would give now; None when it would admit or park."""
+        agent = self._agents.get(call.agent)
+        if agent is None or not agent.is_present(now):
+            return self._no_route(call)
+        if call.deadline <= now:
+            return _expired(call)
+        instance = agent.pick(call.avoid, now)
+        if instance is not None and agent.is_turn_of(call, instance):
+            return None
+        return agent.refusal(call, now)
+
+    def admit(self, call: Call, now: float) -> Admit | Park | Refuse:
+        """A slot now, a place in the queue, or a refusal."""
+        agent = self._agents.get(call.agent)
+        if agent is None or not agent.is_present(now):
+            return Refuse(self._no_route(call))
+        if call.deadline <= now:
+            return Refuse(_expired(call))
+        instance = agent.pick(call.avoid, now)
+        if instance is not None and agent.is_turn_of(call, instance):
+            ticket = self._new_ticket(call, now)
+            agent.seat(ticket, instance, now)
+            return Admit(ticket)
+        error = agent.refusal(call, now)
+        return Refuse(error) if error is not None else self._park(agent, call, now)
+
+    def shadow(self, call: Call, now: float) -> SlotTicket:
+        """Never wait: the least busy instance, with a slot if there is one, and a note if there is none."""
+        ticket = self._new_ticket(call, now)
+        agent = self._agents.get(call.agent)
+        instance = agent.pick(call.avoid, now) if agent is not None else None
+        if agent is not None and instance is not None:
+            agent.seat(ticket, instance, now)
+            return ticket
+        known = [item for item in agent.instances.values() if item.phase == "here"] if agent is not None else []
+        ticket.would = "would_queue" if known else "would_refuse"
+        ticket.seat = min(known, key=lambda item: item.outstanding, default=None)
+        return ticket
+
+    def settle(self, ticket: Ticket, outcome: Outcome, now: float) -> None:  # noqa: ARG002 - the shape of a policy
+        """The unit has ended: its slot is free."""
+        taken = _own(ticket)
+        agent = self._agents.get(taken.seat.agent) if taken.seat is not None else None
+        if agent is not None and taken.stage == "seated":
+            agent.release(taken, now)
+        self.abandon(taken, now)
+
+    def abandon(self, ticket: Ticket, now: float) -> None:  # noqa: ARG002 - the shape of a policy
+        """The call left: its slot, or its place in the queue, is free."""
+        taken = _own(ticket)
+        assert taken.stage != "done", "a slot ticket ends once"
+        if taken.stage == "parked":
+            self._agents[taken.call.agent].queue.remove(taken)
+        elif taken.stage == "told":
+            del self._told[taken]
+        elif taken.stage == "seated" and taken.seat is not None:
+            taken.seat.release(taken)
+            self._mark(taken.seat.agent)
+        taken.stage = "done"
+
+    def tick(self, now: float) -> list[Wake]:
+        """Whoever gets a slot now, and whoever waited in vain."""
+        wakes = [Wake(ticket, Refuse(error)) for ticket, error in self._told.items()]
+        self._told.clear()
+        for due in self._alarms.pop_due(now):
+            if isinstance(due, AgentSlots):
+                self._marked[due] = None
+            else:
+                self._agents[due.call.agent].queue.remove(due)
+                wakes.append(Wake(due, Refuse(_expired(due.call))))
+        for wake in wakes:
+            _own(wake.ticket).stage = "done"
+        marked, self._marked = self._marked, {}
+        for agent in marked:
+            wakes += self._serve(agent, now)
+        return wakes
+
+    def next_deadline(self) -> float | None:
+        """When `tick` has something to do: 0.0 when it has now."""
+        return 0.0 if self._told or self._marked else self._alarms.next()
+
+    def queued_s(self, ticket: SlotTicket) -> float:
+        """How long the call waited for its slot."""
+        return ticket.seated_at - ticket.arrived_at
+
+    # --- who is there ---
+
+    def join(self, agent: str, instance: str, concurrency: int | None, now: float) -> None:
+        """It takes calls from now on, also after it was away."""
+        known = self._instances.get(instance)
+        if known is not None and known.agent != agent:
+            self.leave(instance)
+            known = None
+        slots = self._agents.get(agent) or self._new_agent(agent)
+        limit = concurrency if concurrency is not None else self._options.concurrency_default
+        if known is None:
+            known = Instance(agent, instance, limit, self._options)
+            known.well_since = now
+            self._instances[instance] = slots.instances[instance] = known
+        known.limit = limit
+        self._set_phase(instance, "here")
+
+    def away(self, instance: str) -> None:
+        """It may come back: it keeps what it runs and gets nothing new."""
+        self._set_phase(instance, "away")
+
+    def drain(self, instance: str) -> None:
+        """It finishes what it runs and gets nothing new."""
+        self._set_phase(instance, "draining")
+
+    def leave(self, instance: str) -> None:
+        """It is gone for good."""
+        self._set_phase(instance, "gone")
+        gone = self._instances.pop(instance, None)
+        if gone is not None:
+            del self._agents[gone.agent].instances[instance]
+
+    def expect(self, agent: str, until: float, now: float) -> None:
+        """Park calls of an agent without instances until then, because one should come."""
+        if until > now:
+            slots = self._agents.get(agent) or self._new_agent(agent)
+            slots.expected_until = max(slots.expected_until, until)
+            self._alarms.add(until, slots)
+
+    def adopt(self, call: Call, instance: str, now: float) -> SlotTicket:
+        """A unit that was found running counts at once; raises `KeyError` unless the instance has joined."""
+        known = self._instances[instance]
+        ticket = self._new_ticket(call, now)
+        ticket.adopted = True
+        self._agents[known.agent].seat(ticket, known, now)
+        return ticket
+
+    def evict(self, agent: str, task_type: str | None, error: Problem) -> int:
+        """Refuse those who wait for this agent with this task type (None: with any); how many there were."""
+        slots = self._agents.get(agent)
+        waiting = slots.queue.of_type(task_type) if slots is not None else []
+        for ticket in waiting:
+            self._tell(ticket, error)
+        return len(waiting)
+
+    def record(self, ticket: SlotTicket, kind: InstanceVerdict, now: float) -> Health:
+        """What became of an attempt says this about its instance; to be asked before the breaker is told.
+
+        A ticket speaks once: what is said about it later counts for nobody.
+        """
+        instance = ticket.seat
+        slots = self._agents.get(instance.agent) if instance is not None else None
+        if instance is None or slots is None:
+            return COUNTS
+        term = instance.term
+        health = slots.record(ticket, instance, kind, now)
+        ticket.term = SPOKEN
+        if instance.term != term:
+            self._alarms.add(instance.out_until, slots)
+        self._mark(instance.agent)
+        return health
+
+    # --- what is there to see ---
+
+    def outstanding(self, agent: str) -> int:
+        """How many calls of this agent hold a slot."""
+        slots = self._agents.get(agent)
+        return sum(item.outstanding for item in slots.instances.values()) if slots is not None else 0
+
+    def queued(self, agent: str, task_type: str | None = None) -> int:
+        """How many calls wait for this agent, of one task type or of all."""
+        slots = self._agents.get(agent)
+        return slots.queue.count(task_type) if slots is not None else 0
+
+    def states(self, now: float) -> list[AgentState]:
+        """Every agent that is known or expected, by name."""
+        return [slots.state() for _, slots in sorted(self._agents.items()) if slots.is_present(now)]
+
+    def _park(self, agent: AgentSlots, call: Call, now: float) -> Park:
+        displaced = agent.displaced_by(call) if agent.queue.size >= self._options.queue_max else None
+        if displaced is not None:
+            self._tell(displaced, agent.overloaded(displaced.call))
+        ticket = self._new_ticket(call, now)
+        ticket.stage = "parked"
+        agent.queue.push(ticket)
+        self._alarms.add(call.deadline, ticket)
+        self._mark(call.agent)
+        return Park(ticket, call.deadline)
+
+    def _serve(self, agent: AgentSlots, now: float) -> list[Wake]:
+        if agent.is_present(now):
+            return agent.dispatch(now)
+        if self._agents.get(agent.agent) is agent:
+            del self._agents[agent.agent]
+        waiting = agent.queue.of_type(None)
+        for ticket in waiting:
+            agent.queue.remove(ticket)
+            ticket.stage = "done"
+        return [Wake(ticket, Refuse(self._no_route(ticket.call))) for ticket in waiting]
+
+    def _tell(self, ticket: SlotTicket, error: Problem) -> None:
+        self._agents[ticket.call.agent].queue.remove(ticket)
+        ticket.stage = "told"
+        self._told[ticket] = error
+
+    def _set_phase(self, instance: str, phase: Phase) -> None:
+        known = self._instances.get(instance)
+        if known is not None:
+            known.phase = phase
+            slots = self._agents[known.agent]
+            slots.keep_share()
+            self._marked[slots] = None
+
+    def _mark(self, agent: str) -> None:
+        slots = self._agents.get(agent)
+        if slots is not None and slots.queue.size:
+            self._marked[slots] = None
+
+    def _new_ticket(self, call: Call, now: float) -> SlotTicket:
+        if call.place:
+            return SlotTicket(call, call.place, now)
+        self._places += 1
+        return SlotTicket(call, self._places, now)
+
+    def _new_agent(self, agent: str) -> AgentSlots:
+        slots = self._agents[agent] = AgentSlots(agent, self._options)
+        return slots
+
+    def _no_route(self, call: Call) -> Problem:
+        detail = f"{call.agent or call.target}: no instance is there"
+        return problem("no_route", retry_after_s=self._options.no_route_retry_s, detail=detail)
+
+
+def _own(ticket: Ticket) -> SlotTicket:
+    assert isinstance(ticket, SlotTicket), "a ticket of another policy"
+    return ticket
+
+
+def _expired(call: Call) -> Problem:
+    return problem("deadline_exceeded", detail=f"{call.agent}: no slot came free before the deadline")

@@ -1,0 +1,262 @@
+"""Slots under random histories: what the order of service is, and what must hold after every step."""
+
+from __future__ import annotations
+
+from math import inf
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from agentgate.core.policy import Admit, Park, Refuse, Wake
+from agentgate.core.slots import InstanceState, SlotOptions, Slots, SlotTicket
+from agentgate.core.verdict import InstanceVerdict
+from agentgate.model import Call, Outcome, problem
+
+NAMES = ("one", "two", "three", "four")
+VERDICTS: st.SearchStrategy[InstanceVerdict] = st.sampled_from(["ok", "fault", "fault", "fault", "neutral"])
+QUEUE_MAX = 4
+OK = Outcome(value=1)
+
+
+class SlotsHistory(RuleBasedStateMachine):
+    """Calls come, wait, run, fail and leave; instances join, fail and go; time passes."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.slots = Slots(SlotOptions(queue_max=QUEUE_MAX, ejection_faults=2, holds_min=10**6))
+        self.now = 0.0
+        self.running: list[SlotTicket] = []
+        self.waiting: list[SlotTicket] = []
+        self.told: set[SlotTicket] = set()  # left the queue without its owner's doing; the next tick says so
+        self.limits: dict[str, int] = {}  # the largest limit under which something may still run
+        self.expected_until = -inf
+        self.join("one", 3)
+        self.join("two", 2)
+
+    # --- calls ---
+
+    @rule(count=st.integers(2, 6), avoid=st.sampled_from(["", *NAMES[:2]]))
+    def many_calls(self, count: int, avoid: str) -> None:
+        for _ in range(count):
+            self.call(5, avoid, 100.0, heir=False)
+
+    @rule(
+        priority=st.sampled_from([2, 5, 5, 7]),
+        avoid=st.sampled_from(["", "", *NAMES]),
+        patience=st.sampled_from([0.0, 3.0, 12.0, 100.0]),
+        heir=st.booleans(),
+    )
+    def call(self, priority: int, avoid: str, patience: float, heir: bool) -> None:
+        place = 0
+        if heir and self.waiting:
+            place = self.waiting[0].place
+            self.give_back(self.waiting[0])
+        call = Call(
+            id="c",
+            target="stock",
+            task_type="look",
+            agent="stock",
+            priority=priority,
+            avoid=avoid,
+            deadline=self.now + patience,
+            place=place,
+        )
+        asked = self.slots.ask(call, self.now)
+        before = self.instances()
+        decision = self.slots.admit(call, self.now)
+        if isinstance(decision, Refuse):
+            assert asked == decision.error
+            self.check_refusal(call, decision.error.code)
+            return
+        assert asked is None
+        assert isinstance(decision.ticket, SlotTicket)
+        if isinstance(decision, Park):
+            assert decision.until == call.deadline
+            self.note_displaced(decision.ticket)
+            self.waiting.append(decision.ticket)
+        else:
+            self.check_choice(decision.ticket, before)
+            assert not [other for other in self.waiting if self.goes_before(other, decision.ticket)]
+            self.running.append(decision.ticket)
+
+    def check_refusal(self, call: Call, code: str) -> None:
+        present = bool(self.instances()) or self.now < self.expected_until
+        queue = [ticket for ticket in self.waiting if ticket not in self.told]
+        full = len(queue) >= QUEUE_MAX and all(ticket.call.priority >= call.priority for ticket in queue)
+        assert code == (
+            "no_route" if not present else "deadline_exceeded" if call.deadline <= self.now else "overloaded"
+        )
+        assert code != "overloaded" or full
+
+    def check_choice(self, ticket: SlotTicket, before: dict[str, InstanceState]) -> None:
+        chosen = before[ticket.instance]
+        able = {name: room(shown, self.now) for name, shown in before.items() if capacity(shown, self.now) > 0}
+        assert able[ticket.instance] > 0
+        assert ticket.instance != ticket.call.avoid or list(able) == [ticket.instance]
+        rivals = [before[name] for name, free in able.items() if free > 0 and name != ticket.call.avoid]
+        assert all(chosen.outstanding <= rival.outstanding for rival in rivals)
+
+    def goes_before(self, other: SlotTicket, newcomer: SlotTicket) -> bool:
+        able = [name for name, shown in self.instances().items() if capacity(shown, self.now) > 0]
+        wants = other.call.avoid != newcomer.instance or able == [newcomer.instance]
+        return other not in self.told and wants and order(other) < order(newcomer)
+
+    def note_displaced(self, newcomer: SlotTicket) -> None:
+        queue = [ticket for ticket in self.waiting if ticket not in self.told]
+        if len(queue) >= QUEUE_MAX:
+            victim = max(queue, key=order)
+            assert victim.call.priority < newcomer.call.priority
+            self.told.add(victim)
+
+    @precondition(lambda self: self.running)
+    @rule(data=st.data(), kind=VERDICTS, settle=st.booleans())
+    def end(self, data: st.DataObject, kind: InstanceVerdict, settle: bool) -> None:
+        ticket = self.running.pop(data.draw(st.integers(0, len(self.running) - 1)))
+        instance = self.instances().get(ticket.instance)
+        was_out = instance is not None and instance.standing == "out"
+        health = self.slots.record(ticket, kind, self.now)
+        assert not (health.counts and was_out)
+        assert not (health.retracted and health.counts)
+        assert all(fault.instance == ticket.instance for fault in health.retracted)
+        if settle:
+            self.slots.settle(ticket, OK, self.now)
+        else:
+            self.slots.abandon(ticket, self.now)
+
+    @rule(name=st.sampled_from(NAMES))
+    def fail(self, name: str) -> None:
+        for ticket in [ticket for ticket in self.running if ticket.instance == name]:
+            self.running.remove(ticket)
+            self.slots.record(ticket, "fault", self.now)
+            self.slots.settle(ticket, OK, self.now)
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data())
+    def leave_the_queue(self, data: st.DataObject) -> None:
+        self.give_back(self.waiting[data.draw(st.integers(0, len(self.waiting) - 1))])
+
+    def give_back(self, ticket: SlotTicket) -> None:
+        self.waiting.remove(ticket)
+        self.told.discard(ticket)
+        self.slots.abandon(ticket, self.now)
+
+    @rule()
+    def evict(self) -> None:
+        queue = {ticket for ticket in self.waiting if ticket not in self.told}
+        assert self.slots.evict("stock", None, problem("breaker_open")) == len(queue)
+        self.told |= queue
+
+    # --- instances ---
+
+    @rule(name=st.sampled_from(NAMES), limit=st.integers(1, 3))
+    def join(self, name: str, limit: int) -> None:
+        self.slots.join("stock", name, limit, self.now)
+        self.limits[name] = max(limit, self.limits.get(name, 0))
+
+    @rule(name=st.sampled_from(NAMES), how=st.sampled_from(["away", "drain", "leave"]))
+    def go(self, name: str, how: str) -> None:
+        getattr(self.slots, how)(name)
+
+    @precondition(lambda self: self.instances())
+    @rule(data=st.data())
+    def adopt(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.instances())))
+        call = Call(id="c", target="stock", task_type="look")
+        self.running.append(self.slots.adopt(call, name, self.now))
+
+    @rule(seconds=st.sampled_from([1.0, 20.0]))
+    def expect(self, seconds: float) -> None:
+        self.slots.expect("stock", self.now + seconds, self.now)
+        self.expected_until = max(self.expected_until, self.now + seconds)
+
+    # --- time ---
+
+    @rule(seconds=st.sampled_from([0.0, 0.0, 0.0, 1.0, 3.0, 10.0, 60.0]))
+    def tick(self, seconds: float) -> None:
+        self.now += seconds
+        due = self.slots.next_deadline()
+        wakes = self.slots.tick(self.now)
+        assert not wakes or (due is not None and due <= self.now)
+        for wake in wakes:
+            self.check_wake(wake)
+        assert self.slots.tick(self.now) == []
+        assert not self.told
+        self.check_nobody_waits_in_vain()
+
+    def check_wake(self, wake: Wake) -> None:
+        ticket = wake.ticket
+        assert isinstance(ticket, SlotTicket)
+        self.waiting.remove(ticket)
+        if isinstance(wake.decision, Admit):
+            assert ticket.call.deadline > self.now
+            assert ticket not in self.told
+            assert not [other for other in self.waiting if self.goes_before(other, ticket)]
+            self.running.append(ticket)
+        else:
+            code = wake.decision.error.code
+            gone = not self.instances() and self.now >= self.expected_until
+            assert (code in ("overloaded", "breaker_open")) == (ticket in self.told)
+            assert code != "deadline_exceeded" or ticket.call.deadline <= self.now
+            assert code != "no_route" or gone
+            self.told.discard(ticket)
+
+    def check_nobody_waits_in_vain(self) -> None:
+        shown = self.instances()
+        assert bool(shown) or self.now < self.expected_until or not self.waiting
+        able = [name for name, item in shown.items() if capacity(item, self.now) > 0]
+        free = [name for name in able if room(shown[name], self.now) > 0]
+        for ticket in self.waiting:
+            assert ticket.call.deadline > self.now
+            assert [name for name in free if name != ticket.call.avoid or able == [name]] == []
+
+    # --- what must hold ---
+
+    def instances(self) -> dict[str, InstanceState]:
+        return {item.name: item for agent in self.slots.states(-inf) for item in agent.instances}
+
+    @invariant()
+    def counts_agree(self) -> None:
+        shown = self.instances()
+        for name, item in shown.items():
+            seats = [(ticket, ticket.seat) for ticket in self.running if ticket.seat is not None]
+            alive = [ticket for ticket, seat in seats if seat.name == name and seat.phase != "gone"]
+            assert item.outstanding == len(alive)
+            assert item.adopted == sum(ticket.adopted for ticket in alive)
+            assert item.outstanding - item.adopted <= self.limits[name]
+        assert self.slots.queued("stock") == len(self.waiting) - len(self.told)
+        assert self.slots.queued("stock") <= QUEUE_MAX
+
+    @invariant()
+    def at_most_half_are_out(self) -> None:
+        here = [item for item in self.instances().values() if item.phase == "here"]
+        assert sum(item.standing == "out" for item in here) <= len(here) // 2
+
+    def teardown(self) -> None:
+        if hasattr(self, "slots"):
+            for ticket in self.running:
+                self.slots.settle(ticket, OK, self.now)
+            for _ in range(20):
+                self.now += 100.0
+                for wake in self.slots.tick(self.now):
+                    if isinstance(wake.decision, Admit):
+                        self.slots.settle(wake.ticket, OK, self.now)
+            assert self.slots.queued("stock") == self.slots.outstanding("stock") == 0
+
+
+def capacity(shown: InstanceState, now: float) -> int:
+    if shown.phase != "here" or (shown.out_until is not None and now < shown.out_until):
+        return 0
+    return shown.limit if shown.standing == "in" else 1
+
+
+def room(shown: InstanceState, now: float) -> int:
+    return capacity(shown, now) - shown.outstanding
+
+
+def order(ticket: SlotTicket) -> tuple[int, int]:
+    return (-ticket.call.priority, ticket.place)
+
+
+TestSlotsHistory = SlotsHistory.TestCase
+TestSlotsHistory.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
