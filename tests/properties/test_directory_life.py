@@ -1,0 +1,151 @@
+"""The directory over restarts of the gate, and what runs beside it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgate.directory import Directory
+from agentgate.directory.directory import VERSION_BLOCK
+from agentgate.errors import StoreBroke
+from agentgate.model import RouteSnapshot
+from agentgate.testing.loop import run_virtual
+from tests.properties.directory_kit import HandClock, Witness, card, move, watched
+
+
+class LoopClock:
+    """The virtual loop's time."""
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def wall(self) -> float:
+        return self.now()
+
+
+# --- over restarts
+
+
+def test_a_restarted_gate_expects_who_was_there() -> None:
+    """A8: after a restart an agent is a route for 10 s; who comes back is told as joined, who does not as lost."""
+    before = Directory(HandClock())
+    before.hello("default", card("stock", "reserve"), "i1")
+    before.hello("default", card("stock", "reserve"), "i2")
+    before.hello("default", card("order", "confirm"), "i3")
+    clock = HandClock(500.0)
+    directory, witness = watched(clock)
+    directory.restore(before.snapshot())
+    for target in ("stock", "order", "skill:reserve"):
+        assert directory.resolve("default", target) is not None
+    directory.hello("default", card("stock", "reserve"), "i2")
+    directory.seen("i1")
+    move(directory, clock, 505.0)
+    directory.seen("i2")
+    move(directory, clock, 510.0)
+    assert witness.told == [("joined", "i2"), ("lost", "i3"), ("lost", "i1")]
+    assert [agent.agent for agent in directory.agents()] == ["stock"]
+
+
+def test_what_an_instance_says_now_counts_before_what_is_remembered() -> None:
+    """A new process with a new card decides at once, although remembered ones of before the restart may come back."""
+    directory = Directory(HandClock())
+    old = Directory(HandClock())
+    old.hello("default", card("stock", "reserve", tier="core"), "i1")
+    directory.restore(old.snapshot())
+    directory.hello("default", card("stock", "reserve"), "i2")
+    route = directory.resolve("default", "stock")
+    assert route is not None
+    assert route.card.tier == "standard"
+    assert directory.findings == {}
+
+
+def test_a_route_without_instances_is_not_remembered() -> None:
+    """A stored agent of which no instance is named cannot come back, so it is no route."""
+    directory = Directory(HandClock())
+    stored = Directory(HandClock())
+    stored.hello("default", card("stock"), "i1")
+    snapshot = stored.snapshot()
+    empty = RouteSnapshot(version=7, routes=(type(snapshot.routes[0])(card=card("stock")),))
+    directory.restore(empty)
+    assert (directory.resolve("default", "stock"), directory.agents()) == (None, [])
+
+
+@given(st.integers(0, 3 * VERSION_BLOCK), st.integers(0, 5))
+def test_versions_of_two_lives_never_meet(stored: int, unsaved: int) -> None:
+    """Versions grow across restarts, also over the changes that the last life could not save."""
+    directory = Directory(HandClock())
+    directory.restore(RouteSnapshot(version=stored))
+    assert directory.snapshot().version > stored + unsaved or stored % VERSION_BLOCK >= VERSION_BLOCK - unsaved - 1
+
+
+# --- beside the loop
+
+
+async def live_for(seconds: float) -> tuple[list[tuple[str, str]], list[int]]:
+    """An entered directory with two agents: one beats, one is silent from the start."""
+    saved: list[int] = []
+
+    async def save(snapshot: RouteSnapshot) -> None:
+        saved.append(len(snapshot.routes))
+
+    async def load() -> RouteSnapshot:
+        return RouteSnapshot()
+
+    witness = Witness()
+    directory = Directory(LoopClock(), save=save, load=load)
+    directory.listen(witness)
+    async with directory:
+        directory.hello("default", card("loud"), "i1")
+        directory.hello("default", card("quiet"), "i2")
+        for _ in range(int(seconds)):
+            await asyncio.sleep(1.0)
+            directory.seen("i1")
+    return witness.told, saved
+
+
+def test_the_timer_finds_who_is_silent_and_the_saver_saves_waves() -> None:
+    """Entered, the directory needs no tick from outside, and saves a wave of registrations once."""
+    told, saved = run_virtual(live_for, 60.0)
+    assert told == [("joined", "i1"), ("joined", "i2"), ("away", "i2"), ("lost", "i2")]
+    assert saved == [2, 1]
+
+
+async def live_with_a_failing_store(failures: int) -> tuple[list[int], float]:
+    saved: list[int] = []
+    loop = asyncio.get_running_loop()
+
+    async def save(snapshot: RouteSnapshot) -> None:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            raise StoreBroke("disk full")
+        saved.append(len(snapshot.routes))
+
+    async with Directory(LoopClock(), save=save) as directory:
+        directory.hello("default", card("stock"), "i1")
+        if failures < 3:
+            await asyncio.sleep(8.0)
+    return saved, loop.time()
+
+
+def test_a_store_that_fails_is_asked_again_and_harms_nobody() -> None:
+    """A failed save is repeated until it succeeds, and once more at the end."""
+    assert run_virtual(live_with_a_failing_store, 2)[0] == [1]
+    assert run_virtual(live_with_a_failing_store, 99) == ([], 0.0)
+
+
+async def leave_with_a_hanging_store() -> float:
+    async def save(_: RouteSnapshot) -> None:
+        await asyncio.sleep(1e6)
+
+    async with Directory(LoopClock(), save=save) as directory:
+        directory.hello("default", card("stock"), "i1")
+        await asyncio.sleep(1.0)
+    return asyncio.get_running_loop().time()
+
+
+def test_a_store_that_hangs_does_not_hold_up_the_end() -> None:
+    """Leaving gives the last save two seconds, no more."""
+    assert run_virtual(leave_with_a_hanging_store) == 3.0
