@@ -44,13 +44,13 @@ class SlotsHistory(RuleBasedStateMachine):
     @rule(
         priority=st.sampled_from([2, 5, 5, 7]),
         avoid=st.sampled_from(["", "", *NAMES]),
-        patience=st.sampled_from([0.0, 3.0, 12.0, 100.0]),
+        patience=st.sampled_from([0.0, 3.0, 100.0, 100.0]),
         heir=st.booleans(),
     )
     def call(self, priority: int, avoid: str, patience: float, heir: bool) -> None:
         place = 0
         if heir and self.waiting:
-            place = self.waiting[0].place
+            place, priority = self.waiting[0].place, self.waiting[0].call.priority
             self.give_back(self.waiting[0])
         call = Call(
             id="c",
@@ -141,7 +141,6 @@ class SlotsHistory(RuleBasedStateMachine):
         self.told.discard(ticket)
         self.slots.abandon(ticket, self.now)
 
-    @rule()
     def evict(self) -> None:
         queue = {ticket for ticket in self.waiting if ticket not in self.told}
         assert self.slots.evict("stock", None, problem("breaker_open")) == len(queue)
@@ -149,30 +148,39 @@ class SlotsHistory(RuleBasedStateMachine):
 
     # --- instances ---
 
-    @rule(name=st.sampled_from(NAMES), limit=st.integers(1, 3))
+    @rule(
+        what=st.sampled_from(["join", "join", "away", "drain", "leave", "adopt", "expect", "evict"]),
+        name=st.sampled_from(NAMES),
+        number=st.integers(1, 3),
+    )
+    def change(self, what: str, name: str, number: int) -> None:
+        """Everything that is rare beside calls, in one rule, so that calls stay frequent."""
+        if what == "join":
+            self.join(name, number)
+        elif what == "adopt":
+            self.adopt(name)
+        elif what == "expect":
+            self.expect(10.0 * number)
+        elif what == "evict":
+            self.evict()
+        else:
+            getattr(self.slots, what)(name)
+
     def join(self, name: str, limit: int) -> None:
         self.slots.join("stock", name, limit, self.now)
         self.limits[name] = max(limit, self.limits.get(name, 0))
 
-    @rule(name=st.sampled_from(NAMES), how=st.sampled_from(["away", "drain", "leave"]))
-    def go(self, name: str, how: str) -> None:
-        getattr(self.slots, how)(name)
+    def adopt(self, name: str) -> None:
+        if name in self.instances():
+            self.running.append(self.slots.adopt(Call(id="c", target="stock", task_type="look"), name, self.now))
 
-    @precondition(lambda self: self.instances())
-    @rule(data=st.data())
-    def adopt(self, data: st.DataObject) -> None:
-        name = data.draw(st.sampled_from(sorted(self.instances())))
-        call = Call(id="c", target="stock", task_type="look")
-        self.running.append(self.slots.adopt(call, name, self.now))
-
-    @rule(seconds=st.sampled_from([1.0, 20.0]))
     def expect(self, seconds: float) -> None:
         self.slots.expect("stock", self.now + seconds, self.now)
         self.expected_until = max(self.expected_until, self.now + seconds)
 
     # --- time ---
 
-    @rule(seconds=st.sampled_from([0.0, 0.0, 0.0, 1.0, 3.0, 10.0, 60.0]))
+    @rule(seconds=st.sampled_from([0.0, 0.0, 0.0, 0.0, 1.0, 10.0]))
     def tick(self, seconds: float) -> None:
         self.now += seconds
         due = self.slots.next_deadline()
@@ -259,4 +267,4 @@ def order(ticket: SlotTicket) -> tuple[int, int]:
 
 
 TestSlotsHistory = SlotsHistory.TestCase
-TestSlotsHistory.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestSlotsHistory.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)

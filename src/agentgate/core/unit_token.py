@@ -1,0 +1,72 @@
+"""Unit tokens: how a handler shows, with every call it makes, in which unit it runs.
+
+Decides whether a token was made by this gate and what it says. The rules:
+
+- A token is a claim and a MAC over it (keyed BLAKE2b, 128 bits). It verifies without memory and over restarts, because
+  the secret lives in the store.
+- Every other text is no token: wrong length, wrong alphabet, another secret, a changed bit, a second way to write the
+  same bytes. `read` answers None and never raises, whatever it is given.
+- MACs are compared in constant time.
+
+How it works. Claim and MAC are written in URL-safe base64 without padding, about 150 characters for the ids the gate
+makes. Reading parses the claim, makes its token anew and compares the texts, so that there is only one way to write it.
+
+Not covered: whether the unit is still open. A token is dead when its unit is (`core.units`), not by itself.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as BadBase64
+from hashlib import blake2b
+from hmac import compare_digest
+from typing import Final, NamedTuple
+
+from msgspec import DecodeError
+from msgspec.msgpack import Decoder, Encoder
+
+MAC_BYTES: Final = 16  # guessing 128 bits over a network is hopeless, and the token stays short
+TOKEN_LENGTH_MAX: Final = 1024  # far above what ids of the gate need; longer texts are not looked at
+SECRET_BYTES_MIN: Final = 16
+PURPOSE: Final = b"agentgate-unit"  # a MAC made for anything else under the same secret is none here
+
+
+class UnitClaim(NamedTuple):
+    """What a token says: this unit runs in this chain at this depth, under this epoch of its grant."""
+
+    unit: str
+    parent: str
+    root: str
+    depth: int
+    epoch: int
+
+
+class UnitTokens:
+    """Makes and reads tokens with one secret."""
+
+    __slots__ = ("_decode", "_encode", "_key")
+
+    def __init__(self, secret: bytes) -> None:
+        if len(secret) < SECRET_BYTES_MIN:
+            raise ValueError(
+                f"the secret of unit tokens has {len(secret)} bytes; at least {SECRET_BYTES_MIN} are needed"
+            )
+        self._key = blake2b(secret, digest_size=32).digest()
+        self._encode = Encoder().encode
+        self._decode = Decoder(UnitClaim).decode
+
+    def issue(self, claim: UnitClaim) -> str:
+        """The token of a unit."""
+        body = self._encode(claim)
+        mac = blake2b(body, key=self._key, digest_size=MAC_BYTES, person=PURPOSE).digest()
+        return urlsafe_b64encode(mac + body).rstrip(b"=").decode("ascii")
+
+    def read(self, token: str) -> UnitClaim | None:
+        """What the token says, if this gate has made it."""
+        if len(token) > TOKEN_LENGTH_MAX or not token.isascii():
+            return None
+        try:
+            claim = self._decode(urlsafe_b64decode(token + "=" * (-len(token) % 4))[MAC_BYTES:])
+        except (BadBase64, DecodeError):
+            return None
+        return claim if compare_digest(self.issue(claim), token) else None
