@@ -14,6 +14,7 @@ class Span(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     For a call, `wait_ms` is all the time the caller waited; for an attempt, `gap_ms` is the time since the attempt
     before ended, `queue_ms` the time in the target's queue, `handler_ms` the target's own time as it reported it.
+    `unit` is the unit that a call was made in, or the unit that an attempt started.
     """
 
     trace_id: str

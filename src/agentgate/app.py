@@ -1,0 +1,150 @@
+"""The composition root: `build(settings, ports)` puts the platform together.
+
+The only module that names concrete adapters, in `system_ports`. Everything else gets its ports handed in, so that a
+test or a simulation builds the very same platform on a clock, a store and connections of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from agentgate.adapters.clock import SystemChance, SystemClock
+from agentgate.adapters.memory import MemorySpanStore, MemoryStore
+from agentgate.adapters.sqlite import SpanFilesOptions, SqliteSpanStore, SqliteStore
+from agentgate.control.retention import Retention
+from agentgate.directory.directory import Directory
+from agentgate.gateway.gateway import Gateway, GatewayOptions
+from agentgate.runtime.runner import ThreadRunner
+from agentgate.runtime.span_buffer import SpanBuffer
+
+if TYPE_CHECKING:
+    from agentgate.config import Settings
+    from agentgate.ports.clock import Chance, Clock
+    from agentgate.ports.store import SpanStore, Store
+
+SECRET_BYTES: Final = 32
+# Beside the store's file: spans are many, expendable, and deleted by the day.
+SPANS_SUFFIX: Final = ".spans"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """The outside world, as the platform sees it."""
+
+    clock: Clock
+    chance: Chance
+    store: Store
+    spans: SpanStore
+
+
+class SteadyWall:
+    """A clock whose wall time is never below what the store has already written down."""
+
+    def __init__(self, clock: Clock, floor: float) -> None:
+        self._clock = clock
+        self._offset = max(0.0, floor - clock.wall())
+
+    def now(self) -> float:
+        """Monotonic seconds."""
+        return self._clock.now()
+
+    def wall(self) -> float:
+        """Seconds since the epoch, ahead of the real ones if the real clock was set back."""
+        return self._clock.wall() + self._offset
+
+
+class Platform:
+    """Everything that runs in one gateway process. Entering it means started, leaving it means fully stopped."""
+
+    gateway: Gateway
+    directory: Directory
+    spans: SpanBuffer
+    clock: Clock
+
+    def __init__(self, settings: Settings, ports: Ports) -> None:
+        self.settings = settings
+        self.ports = ports
+        self._stack = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with contextlib.AsyncExitStack() as stack:
+            await self._start(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    async def _start(self, stack: contextlib.AsyncExitStack) -> None:
+        settings, ports = self.settings, self.ports
+        await ports.store.open()
+        stack.push_async_callback(ports.store.close)
+        secret = ports.chance.token_hex(SECRET_BYTES)
+        lifetime = await ports.store.begin(settings.gateway_name, secret, ports.clock.wall())
+        self.clock = SteadyWall(ports.clock, lifetime.now)
+        await ports.spans.open()
+        stack.push_async_callback(ports.spans.close)
+        self.spans = await stack.enter_async_context(SpanBuffer(ports.spans, self.clock))
+        self.directory = await stack.enter_async_context(
+            Directory(
+                self.clock,
+                settings.directory,
+                presence=settings.presence,
+                cards=settings.cards,
+                save=ports.store.save_routes,
+                load=ports.store.load_routes,
+            )
+        )
+        self.gateway = await stack.enter_async_context(
+            Gateway(
+                gateway_options(settings),
+                clock=self.clock,
+                chance=ports.chance,
+                store=ports.store,
+                routes=self.directory,
+                spans=self.spans,
+                lifetime=lifetime,
+            )
+        )
+        await stack.enter_async_context(Retention(ports.store, ports.spans, self.clock, settings.retention))
+
+
+def system_ports(settings: Settings) -> Ports:
+    """The real outside world: the machine's clock and chance, and the store that the settings name."""
+    path = settings.store.path
+    if path is None:
+        store: Store = MemoryStore(settings.ledger)
+        spans: SpanStore = MemorySpanStore()
+    else:
+        store = SqliteStore(path, ThreadRunner("ledger"), settings.ledger)
+        days = SpanFilesOptions(keep_days=settings.store.span_days)
+        spans = SqliteSpanStore(path.with_name(path.name + SPANS_SUFFIX), ThreadRunner("spans"), days)
+    return Ports(clock=SystemClock(), chance=SystemChance(), store=store, spans=spans)
+
+
+def gateway_options(settings: Settings) -> GatewayOptions:
+    """The gateway's part of the settings."""
+    return GatewayOptions(
+        name=settings.gateway_name,
+        mechanisms=settings.mechanisms,
+        rate=settings.rate,
+        chain=settings.chain,
+        payload=settings.payload,
+        cool_down=settings.cool_down,
+        slots=settings.slots,
+        breaker=settings.breaker,
+        timeout=settings.timeout,
+        retry=settings.retry,
+        budget=settings.budget,
+        calls=settings.calls,
+    )
+
+
+def build(settings: Settings, ports: Ports) -> Platform:
+    """The platform on these ports; enter it to start."""
+    return Platform(settings, ports)

@@ -1,0 +1,1 @@
+"""Loops that watch the whole."""

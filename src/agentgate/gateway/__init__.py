@@ -1,0 +1,1 @@
+"""The path of a call, top to bottom; begin reading in `gateway.py`."""

@@ -1,0 +1,27 @@
+"""What happened so far, as plain integers: cheap to count, read at scrape time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Counters:
+    """Totals since the gate's start."""
+
+    calls: int = 0
+    attempts: int = 0
+    retries: int = 0  # attempts after the first
+    retries_saved: int = 0  # attempts left when a call met an open breaker
+    replays: int = 0
+    joins: int = 0
+    messages: int = 0  # frames of calls and answers through the gate
+    late_answers: int = 0
+    lost_units: int = 0
+    zombies: int = 0
+    rejoined_units: int = 0
+    checks: int = 0
+    protocol_errors: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)  # by code; "" is success
+    would: Counter[str] = field(default_factory=Counter)  # decisions of observe mode

@@ -1,0 +1,106 @@
+"""The entrance: makes a call of what a caller sent, knowing who it is and in which unit it was made.
+
+A deadline inside the gate is absolute and only ever shrinks along a chain: a child ends before its parent does, so
+that the parent still has time to use the answer.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agentgate.gateway.passage import Passage
+from agentgate.model import PRIORITY_BY_TIER, Call, Problem, Tier
+
+if TYPE_CHECKING:
+    from agentgate.core.chain import ChainGuard
+    from agentgate.core.unit_token import UnitTokens
+    from agentgate.gateway.options import CallOptions
+    from agentgate.gateway.units import Units
+    from agentgate.model.link import CallParams
+    from agentgate.ports.clock import Chance, Clock
+    from agentgate.ports.routes import Routes
+
+PRIORITY_MAX: Final = 9
+TIMEOUT_S_MAX: Final = 86_400.0
+TRACE_ID_BYTES: Final = 16
+SPAN_ID_BYTES: Final = 8
+
+
+class Entry:
+    """Turns the parameters of a `call` into a passage."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        chance: Chance,
+        routes: Routes,
+        guard: ChainGuard,
+        tokens: UnitTokens,
+        units: Units,
+        options: CallOptions,
+    ) -> None:
+        self._clock = clock
+        self._chance = chance
+        self._routes = routes
+        self._guard = guard
+        self._tokens = tokens
+        self._units = units
+        self._options = options
+
+    def read(
+        self,
+        call_id: str,
+        params: CallParams,
+        *,
+        tenant: str,
+        caller: str,
+        instance: str,
+        tier: Tier,
+        refusal: Problem | None = None,
+    ) -> Passage:
+        """The passage of one request; what is wrong with it travels along and ends it inside the gate."""
+        now = self._clock.now()
+        came_from = self._guard.attribute(self._tokens, params.token, params.traceparent, caller, instance)
+        priority = PRIORITY_BY_TIER[tier] if params.priority is None else params.priority
+        call = Call(
+            id=call_id,
+            target=params.target,
+            task_type=params.task_type,
+            business_key=params.business_key,
+            action=params.action,
+            payload=params.payload,
+            effect=params.effect,
+            heavy=params.heavy,
+            priority=min(max(priority, 0), PRIORITY_MAX),
+            again=params.again,
+            join=params.join,
+            on_disconnect=params.on_disconnect,
+            tenant=tenant,
+            caller=caller,
+            received_at=now,
+            deadline=self._deadline(params, tenant, came_from.parent_unit, now),
+            trace_id=came_from.root or self._chance.token_hex(TRACE_ID_BYTES),
+            span_id=self._chance.token_hex(SPAN_ID_BYTES),
+            parent_span_id=came_from.parent_span_id,
+            parent_unit=came_from.parent_unit,
+            depth=came_from.depth,
+            linked=came_from.linked,
+        )
+        return Passage(call, self._clock.wall(), refusal or came_from.refused)
+
+    def _deadline(self, params: CallParams, tenant: str, parent_unit: str, now: float) -> float:
+        if params.timeout_ms is not None:
+            own_s = min(max(params.timeout_ms, 0) / 1000, TIMEOUT_S_MAX)
+        else:
+            own_s = self._options.root_deadline_s
+            route = self._routes.resolve(tenant, params.target)
+            skill = route.card.skill(params.task_type) if route is not None else None
+            if skill is not None and skill.timeout_s is not None:
+                own_s = max(own_s, skill.timeout_s)
+        parent = self._units.get(parent_unit) if parent_unit else None
+        if parent is None:
+            return now + own_s
+        left_s = parent.call.deadline - now
+        margin_s = max(self._options.child_margin_s, left_s * self._options.child_margin_share)
+        return now + min(own_s, left_s - margin_s)

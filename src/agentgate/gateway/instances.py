@@ -1,0 +1,61 @@
+"""What a change of an instance means on the path: to the queue of its agent, to its units, to its connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import structlog
+
+if TYPE_CHECKING:
+    from agentgate.core.slots import Slots
+    from agentgate.gateway.parking import Parking
+    from agentgate.gateway.peers import Peers
+    from agentgate.gateway.units import Units
+    from agentgate.model import Card
+    from agentgate.ports.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+
+class Instances:
+    """Hears from the directory (`ports.routes.RouteListener`)."""
+
+    def __init__(self, slots: Slots, parking: Parking, units: Units, peers: Peers, clock: Clock) -> None:
+        self._slots = slots
+        self._parking = parking
+        self._units = units
+        self._peers = peers
+        self._clock = clock
+
+    def instance_joined(self, agent: str, instance: str, card: Card) -> None:
+        """It takes calls."""
+        self._slots.join(agent, instance, card.concurrency, self._clock.now())
+        self._parking.pump()
+
+    def instance_away(self, agent: str, instance: str) -> None:
+        """Its link is gone or silent; a silent connection is closed, so that the process makes a new one."""
+        log.info("instance_away", agent=agent, instance=instance)
+        self._slots.away(instance)
+        self._parking.pump()
+        peer = self._peers.get(instance)
+        if peer is not None and peer.session is not None:
+            peer.session.end("nothing was heard for too long")
+
+    def instance_draining(self, agent: str, instance: str) -> None:
+        """It takes nothing new."""
+        log.info("instance_draining", agent=agent, instance=instance)
+        self._slots.drain(instance)
+        self._parking.pump()
+
+    def instance_lost(self, agent: str, instance: str) -> None:
+        """Nothing will come from it any more."""
+        units = self._units.of_instance(instance)
+        log.info("instance_lost", agent=agent, instance=instance, units=len(units))
+        for unit in units:
+            if unit.state != "claiming":
+                self._units.lost(unit)
+        self._slots.leave(instance)
+        self._parking.pump()
+        peer = self._peers.get(instance)
+        if peer is not None:
+            self._peers.forget(peer)

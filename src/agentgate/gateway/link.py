@@ -1,0 +1,277 @@
+"""What the messages of the link mean: who connects, what it may still answer for, its calls and its answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+
+from agentgate.core.bounded import BoundedMap
+from agentgate.core.keys import name_flaw
+from agentgate.errors import StoreError, WireError
+from agentgate.gateway import frames, reading
+from agentgate.gateway.answers import judge
+from agentgate.gateway.frames import ErrorResponse, Response
+from agentgate.gateway.peers import RECENT_CALLS_MAX, Peer, RunningCall
+from agentgate.gateway.session import Session
+from agentgate.model import Outcome, Problem, Record, failure, problem
+from agentgate.model.link import (
+    Answer,
+    BeatParams,
+    CallParams,
+    DrainParams,
+    HelloParams,
+    ProgressParams,
+    ProtocolProblem,
+    Routes,
+    Welcome,
+)
+
+if TYPE_CHECKING:
+    from agentgate.core.payload import PayloadOptions
+    from agentgate.gateway.counters import Counters
+    from agentgate.gateway.entry import Entry
+    from agentgate.gateway.ledger import Ledger
+    from agentgate.gateway.options import CallOptions
+    from agentgate.gateway.passage import Passage
+    from agentgate.gateway.peers import Peers
+    from agentgate.gateway.rejoin import Rejoin
+    from agentgate.gateway.schemas import Schemas
+    from agentgate.gateway.units import Units
+    from agentgate.ports.routes import Routes as Directory
+
+log = structlog.get_logger(__name__)
+
+UNREADABLE: Final = "(unreadable)"
+PEER_CALLS_AGAIN_S: Final = 1.0
+
+
+class LinkService:
+    """The gate's side of all sessions."""
+
+    def __init__(  # noqa: PLR0913 - the parts it stands between
+        self,
+        *,
+        gateway_name: str,
+        gateway_epoch: int,
+        run: Callable[[Passage], Awaitable[Outcome]],
+        spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
+        peers: Peers,
+        units: Units,
+        rejoin: Rejoin,
+        entry: Entry,
+        ledger: Ledger,
+        directory: Directory,
+        schemas: Schemas,
+        counters: Counters,
+        options: CallOptions,
+        payload_options: PayloadOptions,
+    ) -> None:
+        self._name = gateway_name
+        self._epoch = gateway_epoch
+        self._run = run
+        self._spawn = spawn
+        self._peers = peers
+        self._units = units
+        self._rejoin = rejoin
+        self._entry = entry
+        self._ledger = ledger
+        self._directory = directory
+        self._schemas = schemas
+        self._options = options
+        self.counters = counters
+        self.payload_options = payload_options
+
+    # Connections
+
+    def hello(self, session: Session, request_id: str | int, params: HelloParams) -> None:
+        """A process connects. Units it reports that are not in memory are looked up in the ledger first."""
+        refusal = self._refusal(params)
+        if refusal is not None:
+            self._refuse(session, request_id, refusal)
+            return
+        unknown = [report.unit for report in params.units if self._units.get(report.unit) is None]
+        if unknown:
+            session.greeter = self._spawn(self._look_up_then_welcome(session, request_id, params, unknown))
+        else:
+            self._welcome(session, request_id, params, {})
+
+    def disconnected(self, session: Session) -> None:
+        """A connection has ended."""
+        peer = session.peer
+        if peer is None or peer.session is not session:
+            return
+        self._peers.detach(session, peer)
+        if peer.card is None:
+            return
+        if peer.drained and not self._units.of_instance(peer.instance):
+            self._directory.gone(peer.instance)
+        else:
+            self._directory.closed(peer.instance)
+
+    def seen(self, peer: Peer) -> None:
+        """Any message is a sign of life."""
+        if peer.card is not None:
+            self._directory.seen(peer.instance)
+        else:
+            self._peers.seen(peer)
+
+    def _refusal(self, params: HelloParams) -> str | None:
+        known = self._peers.get(params.instance)
+        if known is not None and known.name != params.agent:
+            return f"instance {params.instance!r} belongs to another name"
+        if known is None and self._peers.full:
+            return f"{self._options.peers_max} processes are connected, which is the bound"
+        if params.card is not None and params.card.agent != params.agent:
+            return f"the card is of {params.card.agent!r}, but {params.agent!r} says hello"
+        return name_flaw("agent", params.agent) or name_flaw("instance", params.instance)
+
+    def _refuse(self, session: Session, request_id: str | int, why: str) -> None:
+        log.warning("hello_refused", reason=why)
+        session.post(ErrorResponse(request_id, ProtocolProblem(code=frames.INVALID_PARAMS, message=why)))
+        session.end(why[:100])
+
+    async def _look_up_then_welcome(
+        self, session: Session, request_id: str | int, params: HelloParams, unknown: list[str]
+    ) -> None:
+        try:
+            found = await self._ledger.find_units(unknown)
+        except StoreError as error:
+            self._refuse(session, request_id, f"the store does not answer, connect again: {error}")
+            return
+        if not session.over:
+            records = {unit: record for unit, record in zip(unknown, found, strict=True) if record is not None}
+            self._welcome(session, request_id, params, records)
+
+    def _welcome(
+        self, session: Session, request_id: str | int, params: HelloParams, records: dict[str, Record]
+    ) -> None:
+        peer = self._peers.attach(session, session.tenant, params.agent, params.instance)
+        session.peer = peer
+        peer.card = params.card
+        if params.card is not None:
+            try:
+                self._directory.hello(session.tenant, params.card, params.instance)
+            except ValueError as error:
+                peer.card = None
+                self._refuse(session, request_id, str(error))
+                return
+        dropped = self._rejoin.reconcile(peer, params.units, records, partial(self._settle, peer))
+        self._drop_calls(peer, params.calls)
+        welcome = Welcome(
+            session=f"{self._name}:{self._epoch}:{params.instance}",
+            gateway=self._name,
+            gateway_epoch=self._epoch,
+            acked=peer.acks.acked,
+            unknown_units=dropped,
+            payload_bytes_max=self.payload_options.bytes_max,
+        )
+        session.post(Response(request_id, welcome))
+
+    def _drop_calls(self, peer: Peer, waited_for: tuple[str, ...]) -> None:
+        """Calls that the process no longer waits for: its `cancel` may have been lost with the connection."""
+        peer.recent = BoundedMap(RECENT_CALLS_MAX)
+        for call_id in peer.calls.keys() - set(waited_for):
+            self.cancel(peer, call_id)
+
+    # Units
+
+    def answered(self, peer: Peer, unit_id: str, answer: Answer) -> None:
+        """A process says what a unit came to."""
+        if answer.seq:
+            peer.acks.received(answer.seq)
+        self._settle(peer, unit_id, answer)
+
+    def _settle(self, peer: Peer, unit_id: str, answer: Answer) -> None:
+        unit = self._units.get(unit_id)
+        if unit is None or unit.instance != peer.instance:
+            peer.settled(answer.seq)  # nobody waits for it and no record is open: it may be forgotten
+            return
+        finding = None
+        if answer.error is None and not answer.unseen:
+            finding = self._schemas.finding(unit.output_schema, answer.value)
+        event, outcome = judge(answer, unit.call, finding)
+        unit.handler_ms = answer.handler_ms
+        self._units.answered(unit, event, outcome, partial(peer.settled, answer.seq))
+
+    def progress(self, peer: Peer, params: ProgressParams) -> None:
+        """A note on how far a unit has come."""
+        unit = self._units.get(params.unit)
+        if unit is not None and unit.instance == peer.instance and not unit.ended:
+            del unit.notes[: max(0, len(unit.notes) - self._options.notes_max + 1)]
+            unit.notes.append(params.note[:200])
+
+    def beat(self, peer: Peer, params: BeatParams) -> None:
+        """A sign of life with two figures."""
+        peer.lag_ms = params.lag_ms
+
+    def drain(self, peer: Peer, params: DrainParams) -> None:
+        """A process finishes what is in hand and wants nothing new."""
+        log.info("instance_drains", agent=peer.name, instance=peer.instance, reason=params.reason[:200])
+        peer.drained = True
+        if peer.card is not None:
+            self._directory.drain(peer.instance)
+
+    def routes(self, version: int) -> Routes:
+        """The routes, unless the asker has this version."""
+        snapshot = self._directory.snapshot()
+        if snapshot.version == version:
+            return Routes(version=version)
+        return Routes(version=snapshot.version, snapshot=snapshot)
+
+    # Calls
+
+    def call(self, peer: Peer, call_id: str, raw: bytes) -> None:
+        """A process calls; a call that runs already (a repeated frame, a new connection) is only kept."""
+        if call_id in peer.calls or call_id in peer.recent:
+            return
+        if len(peer.calls) >= self._options.peer_calls_max:
+            detail = f"{peer.name} has {len(peer.calls)} calls open, which is the bound"
+            self._respond(peer, call_id, failure("overloaded", retry_after_s=PEER_CALLS_AGAIN_S, detail=detail))
+            return
+        passage = self._passage(peer, call_id, raw)
+        task = self._spawn(self._carry(peer, call_id, passage))
+        peer.calls[call_id] = RunningCall(passage, task)
+
+    def cancel(self, peer: Peer, call_id: str) -> None:
+        """The caller no longer waits."""
+        running = peer.calls.get(call_id)
+        if running is not None:
+            running.task.cancel()
+
+    def _passage(self, peer: Peer, call_id: str, raw: bytes) -> Passage:
+        refusal: Problem | None = None
+        try:
+            params = reading.call(raw, self.payload_options)
+        except WireError as error:
+            params = CallParams(target=UNREADABLE, task_type=UNREADABLE, effect="read")
+            refusal = problem(error.code, detail=error.detail)
+        return self._entry.read(
+            call_id,
+            params,
+            tenant=peer.tenant,
+            caller=peer.name,
+            instance=peer.instance,
+            tier=peer.tier,
+            refusal=refusal,
+        )
+
+    async def _carry(self, peer: Peer, call_id: str, passage: Passage) -> None:
+        try:
+            outcome = await self._run(passage)
+        except asyncio.CancelledError:
+            outcome = failure("cancelled", sent=passage.sent)
+        peer.calls.pop(call_id, None)
+        self._respond(peer, call_id, outcome)
+
+    def _respond(self, peer: Peer, call_id: str, outcome: Outcome) -> None:
+        # Without a connection the answer goes nowhere: the caller sends the call again when it is back, a keyed one
+        # is answered from the ledger then, and a read is read again.
+        if peer.session is None:
+            return
+        self.counters.messages += 1
+        peer.recent[call_id] = None
+        peer.session.post(Response(call_id, outcome))

@@ -1,0 +1,66 @@
+"""What the stages of the path share: the policies, the ledger, the units, and who is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentgate.core.backoff import Backoff
+    from agentgate.core.breakers import Breakers
+    from agentgate.core.budget import RetryBudget
+    from agentgate.core.chain import ChainGuard
+    from agentgate.core.cool_down import CoolDown
+    from agentgate.core.policy import Mode
+    from agentgate.core.rate import RateLimiter
+    from agentgate.core.slots import Slots
+    from agentgate.core.timeout import Timeouts
+    from agentgate.core.unit_token import UnitTokens
+    from agentgate.gateway.checks import Checks
+    from agentgate.gateway.counters import Counters
+    from agentgate.gateway.flights import Flights
+    from agentgate.gateway.ledger import Ledger
+    from agentgate.gateway.options import CallOptions
+    from agentgate.gateway.parking import Parking
+    from agentgate.gateway.schemas import Schemas
+    from agentgate.gateway.units import Unit, Units
+    from agentgate.ports.clock import Chance, Clock
+    from agentgate.ports.routes import Routes
+    from agentgate.ports.trace import SpanSink
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """Everything a stage may be built from; assembled once, by `Gateway`."""
+
+    clock: Clock
+    chance: Chance
+    routes: Routes
+    spans: SpanSink
+    modes: Mapping[str, Mode]
+    options: CallOptions
+    counters: Counters
+    rate: RateLimiter
+    guard: ChainGuard
+    tokens: UnitTokens
+    ledger: Ledger
+    flights: Flights
+    units: Units
+    checks: Checks
+    schemas: Schemas
+    cool_down: CoolDown
+    slots: Slots
+    parkings: Mapping[str, Parking]  # by the name of the stage that parks
+    breakers: Breakers
+    watches_backlog: bool  # whether a long queue opens a breaker
+    timeouts: Timeouts
+    backoff: Backoff
+    attempts_max: int
+    budget: RetryBudget
+    invoke: Callable[[Unit], bool]  # hands a unit to its process; False: it is not connected
+    new_id: Callable[[str], str]
+
+    def mode(self, mechanism: str | None) -> Mode:
+        """How a mechanism is switched; what cannot be switched is enforced."""
+        return "enforce" if mechanism is None else self.modes.get(mechanism, "enforce")

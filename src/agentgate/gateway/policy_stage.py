@@ -1,0 +1,61 @@
+"""The one adapter that makes a stage of a policy: exactly one settle or abandon for every admit, on every path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from agentgate.core.policy import Policy, Refuse, Ticket
+from agentgate.model import Outcome
+
+if TYPE_CHECKING:
+    from agentgate.gateway.parts import Parts
+    from agentgate.gateway.passage import Passage
+    from agentgate.gateway.stage import Onward
+
+
+class PolicyStage:
+    """Admits by a policy, waits if it parks the call, goes onward, and tells the policy what came of it."""
+
+    name: ClassVar[str]
+    mechanism: ClassVar[str | None]
+    stays: ClassVar[bool] = False
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._clock = parts.clock
+        self._policy = self.policy(parts)
+        self._parking = parts.parkings[self.name]
+        self._observes = parts.mode(self.mechanism) == "observe"
+
+    @staticmethod
+    def policy(parts: Parts) -> Policy:
+        """The policy that decides here."""
+        raise NotImplementedError
+
+    async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
+        """Pass the policy, then go onward; a refusal is the outcome."""
+        ticket = self._observed(passage) if self._observes else await self._admitted(passage)
+        if isinstance(ticket, Outcome):
+            return ticket
+        try:
+            outcome = await onward(passage)
+        except BaseException:
+            self._policy.abandon(ticket, self._clock.now())
+            self._parking.pump()
+            raise
+        self._policy.settle(ticket, outcome, self._clock.now())
+        self._parking.pump()
+        return outcome
+
+    async def _admitted(self, passage: Passage) -> Ticket | Outcome:
+        decision = await self._parking.admit(passage.call)
+        if isinstance(decision, Refuse):
+            return Outcome(error=decision.error)
+        return decision.ticket
+
+    def _observed(self, passage: Passage) -> Ticket:
+        ticket = self._policy.shadow(passage.call, self._clock.now())
+        if ticket.would:
+            passage.notes.append(ticket.would)
+            self._parts.counters.would[ticket.would] += 1
+        return ticket

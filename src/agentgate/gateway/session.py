@@ -1,0 +1,172 @@
+"""One connection of the link: frames in, frames out, no socket inside (DESIGN 4.5).
+
+The shell hands in whole WebSocket messages and takes whole messages to send. The first message has to be `hello`.
+A message that breaks the protocol ends the connection with a reason; it never ends anything else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+import structlog
+
+from agentgate.errors import WireError
+from agentgate.gateway import frames, reading
+from agentgate.gateway.frames import ErrorResponse, Message, Response
+from agentgate.model.link import (
+    BeatParams,
+    CancelParams,
+    DrainParams,
+    Frame,
+    HelloParams,
+    ProgressParams,
+    ProtocolProblem,
+    RoutesParams,
+)
+
+if TYPE_CHECKING:
+    from agentgate.gateway.link import LinkService
+    from agentgate.gateway.peers import Peer
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+_hello = msgspec.json.Decoder(HelloParams)
+_cancel = msgspec.json.Decoder(CancelParams)
+_progress = msgspec.json.Decoder(ProgressParams)
+_routes = msgspec.json.Decoder(RoutesParams)
+_beat = msgspec.json.Decoder(BeatParams)
+_drain = msgspec.json.Decoder(DrainParams)
+
+ID_CHARS_MAX: Final = 128
+
+
+class Session:
+    """One connection; `peer` is known after its `hello`."""
+
+    def __init__(
+        self,
+        link: LinkService,
+        send: Callable[[bytes], None],
+        close: Callable[[str], None],
+        tenant: str,
+    ) -> None:
+        self._link = link
+        self._send = send
+        self._close = close
+        self.tenant = tenant
+        self.peer: Peer | None = None
+        self.greeting = False
+        self.greeter: asyncio.Task[None] | None = None  # looks up what a hello reports
+        self.over = False
+        self._outbox: list[bytes] = []
+
+    def on_frame(self, data: bytes | str) -> None:
+        """Take one WebSocket message. Never raises."""
+        if self.over:
+            return
+        try:
+            for frame in frames.decode(data):
+                self._take(frame)
+        except WireError as error:
+            self._breach(error.detail)
+        except Exception:
+            log.exception("link_frame_failed", instance=self.peer.instance if self.peer else "")
+            self._breach("a message could not be handled")
+
+    def closed(self) -> None:
+        """The connection has ended; safe to call twice."""
+        if not self.over:
+            self.over = True
+            self._link.disconnected(self)
+
+    def end(self, reason: str) -> None:
+        """End the connection from this side."""
+        if not self.over:
+            self._flush()
+            self.closed()
+            self._close(reason)
+
+    def post(self, message: Message | Response | ErrorResponse) -> None:
+        """Queue a message; what is queued in one turn of the loop leaves together."""
+        if self.over:
+            return
+        if not self._outbox:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._outbox.append(frames.encode(message))
+
+    def _flush(self) -> None:
+        outbox, self._outbox = self._outbox, []
+        if self.over:
+            return
+        for data in frames.join(outbox):
+            self._send(data)
+
+    def _breach(self, reason: str) -> None:
+        self._link.counters.protocol_errors += 1
+        log.warning("link_protocol_error", reason=reason, instance=self.peer.instance if self.peer else "")
+        self.post(ErrorResponse(None, ProtocolProblem(code=frames.INVALID_REQUEST, message=reason)))
+        self.end(reason[:100])
+
+    def _take(self, frame: Frame) -> None:
+        if self.over:  # a message before this one, of the same batch, has ended it
+            return
+        if self.peer is None:
+            self._take_hello(frame)
+            return
+        self._link.seen(self.peer)
+        if frame.method is None:
+            self._take_answer(self.peer, frame)
+        elif frame.method == "call":
+            self._take_call(self.peer, frame)
+        else:
+            self._take_note(self.peer, frame)
+
+    def _take_hello(self, frame: Frame) -> None:
+        if frame.method != "hello" or frame.id is None or self.greeting:
+            msg = "the first message has to be `hello`, and only one"
+            raise WireError(msg)
+        self.greeting = True
+        self._link.hello(self, frame.id, _params(_hello, frame))
+
+    def _take_answer(self, peer: Peer, frame: Frame) -> None:
+        if not isinstance(frame.id, str):
+            msg = "a response needs the id of its request"
+            raise WireError(msg)
+        self._link.counters.messages += 1
+        if frame.error is not None:
+            answer = reading.refused(frame.error.message)
+        else:
+            answer = reading.answer(frames.raw(frame.result), self._link.payload_options)
+        self._link.answered(peer, frame.id, answer)
+
+    def _take_call(self, peer: Peer, frame: Frame) -> None:
+        if not isinstance(frame.id, str) or not 0 < len(frame.id) <= ID_CHARS_MAX:
+            msg = f"a call needs an id of 1 to {ID_CHARS_MAX} characters"
+            raise WireError(msg)
+        self._link.counters.messages += 1
+        self._link.call(peer, frame.id, frames.raw(frame.params))
+
+    def _take_note(self, peer: Peer, frame: Frame) -> None:
+        match frame.method:
+            case "beat":
+                self._link.beat(peer, _params(_beat, frame))
+            case "progress":
+                self._link.progress(peer, _params(_progress, frame))
+            case "cancel":
+                self._link.cancel(peer, _params(_cancel, frame).id)
+            case "drain":
+                self._link.drain(peer, _params(_drain, frame))
+            case "routes":
+                self.post(Response(frame.id, self._link.routes(_params(_routes, frame).version)))
+            case _:
+                unknown = ProtocolProblem(code=frames.METHOD_NOT_FOUND, message=f"no method {frame.method!r}")
+                self.post(ErrorResponse(frame.id, unknown))
+
+
+def _params(decoder: msgspec.json.Decoder[T], frame: Frame) -> T:
+    return reading.message(frames.raw(frame.params), decoder, frame.method or "")

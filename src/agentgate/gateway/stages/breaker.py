@@ -1,0 +1,93 @@
+"""The circuit breaker, and the question that comes before it: whose fault was it, the instance's or the agent's?
+
+After every attempt the instance's health is judged first (`core.instances`): the faults of an instance that is thrown
+out are not the agent's and are taken out of the breaker again. What opens empties the target's queue of the calls it
+concerns, at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from agentgate.core.breakers import BreakerTicket
+from agentgate.core.policy import Admit
+from agentgate.core.verdict import instance_verdict
+from agentgate.model import Outcome, problem
+
+if TYPE_CHECKING:
+    from agentgate.gateway.parts import Parts
+    from agentgate.gateway.passage import Passage
+    from agentgate.gateway.stage import Onward
+
+
+class Breaker:
+    """`core.breakers` as a stage."""
+
+    name: ClassVar[str] = "breaker"
+    mechanism: ClassVar[str | None] = "circuit_breaker"
+    stays: ClassVar[bool] = False
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._breakers = parts.breakers
+        self._slots = parts.slots
+        self._slot_parking = parts.parkings["slot"]
+        self._clock = parts.clock
+        self._observes = parts.mode(self.mechanism) == "observe"
+
+    async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
+        """Go onward with a permit; settle it exactly once."""
+        ticket = self._enter(passage)
+        if isinstance(ticket, Outcome):
+            return ticket
+        try:
+            outcome = await onward(passage)
+        except BaseException:
+            self._breakers.abandon(ticket, self._clock.now())
+            raise
+        self._judge(passage, ticket, outcome)
+        return outcome
+
+    def _enter(self, passage: Passage) -> BreakerTicket | Outcome:
+        now = self._clock.now()
+        call = passage.call
+        passage.breaker_state = self._breakers.state(call.agent, call.task_type, now)
+        if self._observes:
+            shadow = self._breakers.shadow(call, now)
+            if shadow.would:
+                passage.notes.append(shadow.would)
+                self._parts.counters.would[shadow.would] += 1
+            return shadow
+        decision = self._breakers.admit(call, now)
+        if not isinstance(decision, Admit):
+            self._parts.counters.retries_saved += self._parts.attempts_max - passage.attempts + 1
+            return Outcome(error=decision.error)
+        assert isinstance(decision.ticket, BreakerTicket)
+        return decision.ticket
+
+    def _judge(self, passage: Passage, ticket: BreakerTicket, outcome: Outcome) -> None:
+        now = self._clock.now()
+        slot = passage.slot_taken
+        assert slot is not None, "the breaker stands behind the slot"
+        slot.breaker = ticket
+        health = self._slots.record(slot, instance_verdict(outcome), now)
+        self._breakers.retract([known.breaker for known in health.retracted if known.breaker is not None], now)
+        if health.counts:
+            self._breakers.settle(ticket, outcome, now)
+        else:
+            self._breakers.skip(ticket, now)
+        self._empty_queues(now)
+        self._slot_parking.pump()
+
+    def _empty_queues(self, now: float) -> None:
+        for opening in self._breakers.openings():
+            if self._observes:
+                continue
+            state = next(
+                known
+                for known in self._breakers.states(now)
+                if (known.agent, known.task_type) == (opening.agent, opening.task_type)
+            )
+            wait_s = None if state.reopens_at is None else state.reopens_at - now
+            error = problem("breaker_open", retry_after_s=wait_s, detail=f"{opening.agent} has just begun to fail")
+            self._slots.evict(opening.agent, opening.task_type, error)

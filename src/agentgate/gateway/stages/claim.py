@@ -1,0 +1,120 @@
+"""The unit of this attempt; for a keyed call, the right to run it, written before anything is sent.
+
+A claim that was asked for may be granted after its caller has left, or be granted although the store's answer got
+lost. Either way the unit was not sent, and saying so frees the key again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ClassVar
+
+from agentgate.core.keys import fingerprint
+from agentgate.errors import StoreError
+from agentgate.gateway.entry import SPAN_ID_BYTES
+from agentgate.gateway.units import Unit
+from agentgate.gateway.waiting import first
+from agentgate.model import Claim, Claimed, Outcome, failure
+
+if TYPE_CHECKING:
+    from agentgate.gateway.parts import Parts
+    from agentgate.gateway.passage import Passage
+    from agentgate.gateway.stage import Onward
+
+# A store that failed is asked again by callers after this long.
+STORE_AGAIN_S = 1.0
+
+
+class ClaimKey:
+    """Opens the unit, and the ledger's record of the key."""
+
+    name: ClassVar[str] = "claim"
+    mechanism: ClassVar[str | None] = None
+    stays: ClassVar[bool] = False
+
+    def __init__(self, parts: Parts) -> None:
+        self._units = parts.units
+        self._ledger = parts.ledger
+        self._clock = parts.clock
+        self._new_id = parts.new_id
+        self._chance = parts.chance
+
+    async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
+        """Go onward with a unit that may run."""
+        slot = passage.slot
+        assert slot is not None, "the claim stands behind the slot"
+        unit = Unit(self._new_id("u"), passage.call, slot.instance, passage.flight)
+        unit.span_id = self._chance.token_hex(SPAN_ID_BYTES)
+        unit.output_schema = passage.skill.output_schema if passage.skill is not None else None
+        self._units.add(unit)
+        epoch = 0
+        if unit.keyed:
+            claimed = await self._claim(passage, unit)
+            if isinstance(claimed, Outcome):
+                return claimed
+            epoch = claimed.record.epoch
+        passage.begin(unit)
+        self._units.grant(unit, slot, epoch)
+        return await onward(passage)
+
+    async def _claim(self, passage: Passage, unit: Unit) -> Claimed | Outcome:
+        try:
+            future = self._ledger.claim(_claim_of(passage, unit))
+        except StoreError as error:
+            self._units.discard(unit)
+            return _store_down(error)
+        try:
+            done = await first([future], passage.call.deadline)
+        except asyncio.CancelledError:
+            self._free_when_known(unit, future)
+            raise
+        if done is None or self._clock.now() >= passage.call.deadline:
+            self._free_when_known(unit, future)
+            return failure("deadline_exceeded", detail="the store took longer than the call had time")
+        return self._judge(passage, unit, future)
+
+    def _judge(self, passage: Passage, unit: Unit, future: asyncio.Future[Claimed]) -> Claimed | Outcome:
+        error = future.exception()
+        if error is not None:
+            self._units.unsent(unit, _store_down(error))
+            return _store_down(error)
+        claimed = future.result()
+        if claimed.granted:
+            return claimed
+        self._units.discard(unit)
+        passage.lost_race = True
+        return failure("in_progress", detail="another call of the same key was faster")
+
+    def _free_when_known(self, unit: Unit, future: asyncio.Future[Claimed]) -> None:
+        gone = failure("cancelled", detail="the caller left before it was sent")
+
+        def known(claim: asyncio.Future[Claimed]) -> None:
+            if claim.cancelled() or unit.ended:
+                return
+            if claim.exception() is None and not claim.result().granted:
+                self._units.discard(unit)
+            else:
+                self._units.unsent(unit, gone)
+
+        future.add_done_callback(known)
+
+
+def _claim_of(passage: Passage, unit: Unit) -> Claim:
+    call = passage.call
+    checked = passage.skill is not None and passage.skill.check
+    return Claim(
+        key=call.key_id,
+        fingerprint=passage.flight.fingerprint if passage.flight is not None else fingerprint(call.payload),
+        agent=call.agent,
+        unit=unit.id,
+        instance=unit.instance,
+        repeatable=call.repeatable,
+        again=call.again,
+        payload=call.payload if checked else None,
+        trace_id=call.trace_id,
+        parent_unit=call.parent_unit,
+    )
+
+
+def _store_down(error: BaseException) -> Outcome:
+    return failure("store_down", retry_after_s=STORE_AGAIN_S, detail=str(error))

@@ -1,0 +1,37 @@
+"""Hands the unit to its process and waits for the first answer; an earlier unit of the call may come first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from agentgate.model import Outcome, failure
+
+if TYPE_CHECKING:
+    from agentgate.gateway.parts import Parts
+    from agentgate.gateway.passage import Passage
+    from agentgate.gateway.stage import Onward
+
+
+class Dispatch:
+    """The last stage of an attempt."""
+
+    name: ClassVar[str] = "dispatch"
+    mechanism: ClassVar[str | None] = None
+    stays: ClassVar[bool] = False
+
+    def __init__(self, parts: Parts) -> None:
+        self._invoke = parts.invoke
+        self._units = parts.units
+        self._counters = parts.counters
+
+    async def __call__(self, passage: Passage, onward: Onward) -> Outcome:  # noqa: ARG002 - the end of the path
+        """The first answer, or the news that none came in time."""
+        unit = passage.unit
+        assert unit is not None, "dispatch stands behind the claim"
+        self._counters.attempts += 1
+        self._counters.retries += passage.attempts > 1
+        if not self._invoke(unit):
+            lost = failure("agent_lost", detail=f"instance {unit.instance} left before the request was sent")
+            self._units.unsent(unit, lost)
+        outcome = await passage.first_answer(passage.until)
+        return outcome if outcome is not None else failure("deadline_exceeded", sent=True)

@@ -1,0 +1,78 @@
+"""Before anything is taken: who is the target, does the request fit it, and would it be let through now?
+
+Every question here is only asked. What is refused here has cost nothing and has written nothing; what passes may
+still be refused later, when the permit is really taken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec.structs import replace
+
+from agentgate.model import CHECK_PREFIX, Card, Outcome, Problem, Skill, problem
+
+if TYPE_CHECKING:
+    from agentgate.core.policy import Policy
+    from agentgate.gateway.parts import Parts
+    from agentgate.gateway.passage import Passage
+    from agentgate.gateway.stage import Onward
+
+
+class Preflight:
+    """Resolves the target as named to an agent, and asks the policies of the attempt."""
+
+    name: ClassVar[str] = "preflight"
+    mechanism: ClassVar[str | None] = None
+    stays: ClassVar[bool] = False
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        asked: list[tuple[str | None, Policy]] = [
+            ("cool_down", parts.cool_down),
+            ("circuit_breaker", parts.breakers),
+            (None, parts.slots),
+        ]
+        self._asked = [policy for mechanism, policy in asked if parts.mode(mechanism) == "enforce"]
+
+    async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
+        """Go onward with a call that knows its agent."""
+        refusal = self._resolve(passage) or self._ask(passage)
+        return Outcome(error=refusal) if refusal is not None else await onward(passage)
+
+    def _resolve(self, passage: Passage) -> Problem | None:
+        call = passage.call
+        route = self._parts.routes.resolve(call.tenant, call.target)
+        if route is None:
+            return problem("no_route", detail=f"no agent answers to {call.target!r}")
+        skill = route.card.skill(call.task_type)
+        if skill is None:
+            return problem("no_route", detail=_offers(route.card, call.task_type))
+        if call.effect == "read" and skill.effect != "read":
+            detail = f"{route.agent} does not declare {call.task_type!r} a read; call it with a business key"
+            return problem("bad_request", detail=detail)
+        passage.skill = skill
+        passage.call = replace(call, agent=route.agent, repeatable=skill.repeatable, skill_timeout_s=skill.timeout_s)
+        return self._fits(skill, route.agent, call.payload)
+
+    def _fits(self, skill: Skill, agent: str, payload: object) -> Problem | None:
+        finding = self._parts.schemas.finding(skill.input_schema, payload)
+        if finding is None:
+            return None
+        return problem("bad_request", detail=f"the payload does not fit {agent}'s {skill.task_type!r}: {finding}")
+
+    def _ask(self, passage: Passage) -> Problem | None:
+        now = self._parts.clock.now()
+        for policy in self._asked:
+            refusal = policy.ask(passage.call, now)
+            if refusal is not None:
+                if refusal.code == "breaker_open":
+                    self._parts.counters.retries_saved += self._parts.attempts_max - passage.attempts
+                return refusal
+        return None
+
+
+def _offers(card: Card, task_type: str) -> str:
+    names = sorted(skill.task_type for skill in card.skills if not skill.task_type.startswith(CHECK_PREFIX))
+    shown = ", ".join(names[:20]) or "nothing"
+    return f"{card.agent} does not offer {task_type!r}; it offers {shown}"

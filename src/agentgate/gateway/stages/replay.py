@@ -1,0 +1,128 @@
+"""Looks a key up before anything is charged: answered from the ledger, joined in flight, or the first of its kind.
+
+Reads skip it. What a caller gets for a key that is taken: the stored outcome, the running flight's outcome, or a
+refusal that says why (another body, a flight it did not want to wait for, an outcome nobody knows).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec.structs import replace
+
+from agentgate.core.keys import fingerprint
+from agentgate.errors import StoreError
+from agentgate.gateway.flights import RECHECK, TAKE_OVER, Flight
+from agentgate.gateway.waiting import first
+from agentgate.model import Outcome, Record, failure
+
+if TYPE_CHECKING:
+    from agentgate.gateway.parts import Parts
+    from agentgate.gateway.passage import Passage
+    from agentgate.gateway.stage import Onward
+
+STORE_AGAIN_S = 1.0
+FLIGHTS_AGAIN_S = 1.0
+RUNNING_AGAIN_S = 1.0
+
+
+class Replay:
+    """One key, one run, one answer."""
+
+    name: ClassVar[str] = "replay"
+    mechanism: ClassVar[str | None] = "idempotency"
+    stays: ClassVar[bool] = False
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._flights = parts.flights
+        self._ledger = parts.ledger
+
+    async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
+        """Answer a repeat, or go onward as the owner of the key's flight."""
+        if not passage.call.keyed:
+            return await onward(passage)
+        body = fingerprint(passage.call.payload)
+        while True:
+            flight = self._flights.get(passage.call.key_id)
+            if flight is None:
+                outcome = await self._first(passage, body, onward)
+            else:
+                outcome = await self._join(flight, passage, body, onward)
+            if outcome is not None:
+                return outcome
+
+    async def _join(self, flight: Flight, passage: Passage, body: str, onward: Onward) -> Outcome | None:
+        if flight.fingerprint != body:
+            return failure("key_conflict", detail=f"{passage.key} is running with another body")
+        if not passage.call.join:
+            return failure("in_progress", retry_after_s=RUNNING_AGAIN_S, detail=flight.state())
+        end = await flight.join(passage)
+        if end == TAKE_OVER:
+            passage.flight = flight
+            passage.call = replace(passage.call, place=flight.place)
+            return await self._own(flight, passage, onward)
+        if end == RECHECK:
+            return None
+        if end is None:
+            return failure("deadline_exceeded", sent=flight.sent, detail="the same key was still at work")
+        assert isinstance(end, Outcome)
+        self._parts.counters.joins += 1
+        return replace(end, joined=True)
+
+    async def _first(self, passage: Passage, body: str, onward: Onward) -> Outcome | None:
+        if self._flights.full:
+            detail = f"{self._flights.limit} keys are at work, which is the bound"
+            return failure("overloaded", retry_after_s=FLIGHTS_AGAIN_S, detail=detail)
+        flight = passage.flight = self._flights.open(passage.call.key_id, body, passage)
+        try:
+            known = await self._look_up(passage, body)
+        except BaseException:
+            flight.leave(passage, None)
+            raise
+        if known is not None:
+            flight.leave(passage, known)  # whoever joined meanwhile has the same body, so this is their answer too
+            return known
+        return await self._own(flight, passage, onward)
+
+    async def _own(self, flight: Flight, passage: Passage, onward: Onward) -> Outcome | None:
+        """Go onward as the owner; None when another gateway has taken the key meanwhile."""
+        try:
+            outcome = await onward(passage)
+        except BaseException:
+            flight.leave(passage, None)
+            raise
+        if passage.lost_race:
+            passage.lost_race = False
+            passage.flight = None
+            flight.recheck(passage)
+            return None
+        flight.leave(passage, outcome)
+        return outcome
+
+    async def _look_up(self, passage: Passage, body: str) -> Outcome | None:
+        """What the ledger says about the key, if that ends the call; None: go on."""
+        try:
+            future = self._ledger.lookup(passage.call.key_id)
+            done = await first([future], passage.call.deadline)
+            record = future.result() if done is not None else None
+        except StoreError as error:
+            return failure("store_down", retry_after_s=STORE_AGAIN_S, detail=str(error))
+        if done is None:
+            return failure("deadline_exceeded", detail="the store took longer than the call had time")
+        return None if record is None else await self._by_record(passage, body, record)
+
+    async def _by_record(self, passage: Passage, body: str, record: Record) -> Outcome | None:
+        call = passage.call
+        if record.fingerprint != body:
+            return failure("key_conflict", detail=f"{passage.key} was used with another body")
+        if record.state == "unknown":
+            return await self._parts.checks.ask(call, record)
+        if record.state == "running":
+            # Another gateway runs it, or this one is still writing down how its run ended.
+            return failure("in_progress", retry_after_s=RUNNING_AGAIN_S, detail=f"{passage.key} is at work")
+        if record.state == "failed" and call.again:
+            return None
+        self._parts.counters.replays += 1
+        assert record.outcome is not None, "a settled record keeps its outcome"
+        return replace(record.outcome, replayed=True, first_seen_at=record.first_seen_at)

@@ -1,0 +1,114 @@
+"""The one owner of retries: what follows an attempt, by the table in `core.attempts` (DESIGN 4.1).
+
+A read, or a skill declared repeatable, may be run again while an earlier unit has not answered; the first answer
+wins. Any other write has one unit at a time: after its time-out this stage waits on for the same unit, which is not
+an attempt. Whatever happens, nothing begins at or after the call's deadline.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec.structs import replace
+
+from agentgate.core.attempts import after_attempt, ending
+from agentgate.gateway.spans import attempt_span
+from agentgate.model import Outcome, failure
+
+if TYPE_CHECKING:
+    from agentgate.gateway.parts import Parts
+    from agentgate.gateway.passage import Passage
+    from agentgate.gateway.stage import Onward
+    from agentgate.model.link import StopKind
+
+
+class Retry:
+    """Walks down the attempt scope as often as the rules, the budget and the deadline allow."""
+
+    name: ClassVar[str] = "retry"
+    mechanism: ClassVar[str | None] = "retry"
+    stays: ClassVar[bool] = True  # switched off, one attempt is all there is
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._clock = parts.clock
+        self._traces = parts.mode("tracing") != "off"
+
+    async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
+        """The call's outcome; units of an unkeyed call do not outlive it."""
+        try:
+            outcome = await self._until_final(passage, onward)
+        except BaseException:
+            self._stop_units(passage, answered=False)
+            raise
+        self._stop_units(passage, answered=outcome.ok)
+        if outcome.ok:
+            self._parts.budget.success(passage.call.agent, self._clock.now())
+        return _honest(outcome, passage)
+
+    async def _until_final(self, passage: Passage, onward: Onward) -> Outcome:
+        outcome = await self._attempt(passage, onward)
+        while True:
+            follows = after_attempt(ending(outcome), repeatable=passage.safe)
+            if follows == "final":
+                return outcome
+            if follows == "wait_on":
+                answer = await passage.first_answer(passage.call.deadline)
+                if answer is None:
+                    return failure("deadline_exceeded", sent=True, detail="the target was still at work")
+                outcome = answer
+                continue
+            if follows == "ask_check":
+                known = await self._parts.checks.ask(passage.call)
+                if known is not None:
+                    return known
+            answered = await self._back_off(passage, outcome)
+            if answered is not None:
+                return answered
+            outcome = await self._attempt(passage, onward)
+
+    async def _attempt(self, passage: Passage, onward: Onward) -> Outcome:
+        began = self._clock.now()
+        passage.attempts += 1
+        passage.gap_s = began - passage.attempt_ended_at if passage.attempts > 1 else 0.0
+        passage.call = replace(passage.call, attempt=passage.attempts, avoid=passage.last_instance)
+        outcome = await onward(passage)
+        passage.attempt_ended_at = self._clock.now()
+        if outcome.error is not None and outcome.error.sent:
+            passage.may_have_run = True
+            if passage.flight is not None:
+                passage.flight.may_have_run = True
+        if self._traces and passage.unit is not None:
+            self._parts.spans.record(attempt_span(passage, outcome, began, passage.attempt_ended_at))
+        return outcome
+
+    async def _back_off(self, passage: Passage, outcome: Outcome) -> Outcome | None:
+        """Wait before the next attempt; an outcome means that there is none."""
+        now = self._clock.now()
+        error = outcome.error
+        wait_ms = error.retry_after_ms if error is not None else None
+        if passage.attempts >= self._parts.attempts_max:
+            return outcome
+        delay_s = self._parts.backoff.delay_s(
+            passage.attempts, self._parts.chance.draw, None if wait_ms is None else wait_ms / 1000
+        )
+        until = now + delay_s
+        if until >= passage.call.deadline or not self._parts.budget.take(passage.call.agent, now):
+            return outcome
+        passage.retire_unit()
+        return await passage.first_answer(until)
+
+    def _stop_units(self, passage: Passage, *, answered: bool) -> None:
+        """Nobody waits any more for what still runs, unless it holds a key that has no answer yet."""
+        for unit in passage.live_units:
+            if not unit.keyed or (answered and passage.safe):
+                kind: StopKind = "cancel" if passage.safe else "expire"
+                self._parts.units.stop(unit, kind, "its call has ended")
+
+
+def _honest(outcome: Outcome, passage: Passage) -> Outcome:
+    """The last attempt may have been refused; what an earlier one may have done is still true."""
+    error = outcome.error
+    if error is None or error.sent or not passage.sent:
+        return outcome
+    return replace(outcome, error=replace(error, sent=True))

@@ -1,0 +1,61 @@
+"""A place at one instance of the target: waits in the target's queue, and picks the instance.
+
+The slot belongs to the unit that will run in it (`gateway/units.py` gives it back at the unit's end). Only while no
+unit has taken it over does this stage give it back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from agentgate.core.policy import Refuse, Ticket
+from agentgate.core.slots import SlotTicket
+from agentgate.model import Outcome
+
+if TYPE_CHECKING:
+    from agentgate.gateway.parts import Parts
+    from agentgate.gateway.passage import Passage
+    from agentgate.gateway.stage import Onward
+
+
+class Slot:
+    """`core.slots` as a stage whose ticket outlives it."""
+
+    name: ClassVar[str] = "slot"
+    mechanism: ClassVar[str | None] = "concurrency"
+    stays: ClassVar[bool] = False
+
+    def __init__(self, parts: Parts) -> None:
+        self._slots = parts.slots
+        self._parking = parts.parkings[self.name]
+        self._clock = parts.clock
+        self._breakers = parts.breakers
+        self._watches_backlog = parts.watches_backlog
+
+    async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
+        """Go onward with an instance; free the slot if no unit has taken it."""
+        entered = self._clock.now()
+        decision = await self._parking.admit(passage.call, lambda ticket: self._parked(passage, ticket))
+        passage.queued_s = self._clock.now() - entered
+        if isinstance(decision, Refuse):
+            return Outcome(error=decision.error)
+        ticket = decision.ticket
+        assert isinstance(ticket, SlotTicket)
+        passage.slot = passage.slot_taken = ticket
+        try:
+            return await onward(passage)
+        finally:
+            if passage.slot is not None:
+                passage.slot = None
+                self._slots.abandon(ticket, self._clock.now())
+                self._parking.pump()
+
+    def _parked(self, passage: Passage, ticket: Ticket) -> None:
+        """Whoever takes the flight over goes on at this place; a long queue may open the breaker."""
+        assert isinstance(ticket, SlotTicket)
+        if passage.flight is not None:
+            passage.flight.place = ticket.place
+        if self._watches_backlog:
+            call = passage.call
+            queued = self._slots.queued(call.agent, call.task_type)
+            self._breakers.note_backlog(call.agent, call.task_type, queued, self._clock.now())

@@ -1,0 +1,57 @@
+"""How long one attempt may take, and what an attempt that takes longer means.
+
+The limit is learnt per target and task type (`core.timeout`), never beyond the call's deadline. An attempt cut by its
+own call's deadline, sooner than the target usually answers, says nothing about the target: the caller was too short.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec.structs import replace
+
+if TYPE_CHECKING:
+    from agentgate.core.timeout import TimeoutPlan
+    from agentgate.gateway.parts import Parts
+    from agentgate.gateway.passage import Passage
+    from agentgate.gateway.stage import Onward
+    from agentgate.model import Outcome
+
+
+class Timeout:
+    """Sets the attempt's limit, and judges an attempt that reached it."""
+
+    name: ClassVar[str] = "timeout"
+    mechanism: ClassVar[str | None] = "dynamic_timeout"
+    stays: ClassVar[bool] = True  # switched off, the time is fixed: see `core.timeout`
+
+    def __init__(self, parts: Parts) -> None:
+        self._timeouts = parts.timeouts
+        self._units = parts.units
+        self._clock = parts.clock
+
+    async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
+        """Go onward, at most until the limit."""
+        unit = passage.unit
+        assert unit is not None, "the time-out stands behind the claim"
+        now = self._clock.now()
+        plan = unit.plan = self._timeouts.plan(passage.call, now)
+        passage.until = min(now + plan.timeout_s, passage.call.deadline)
+        outcome = await onward(passage)
+        if unit.ended or outcome.code != "deadline_exceeded":
+            return outcome
+        return self._cut(passage, plan, outcome)
+
+    def _cut(self, passage: Passage, plan: TimeoutPlan, outcome: Outcome) -> Outcome:
+        unit = passage.unit
+        assert unit is not None
+        elapsed_s = self._clock.now() - unit.started_at
+        by_deadline = passage.until >= passage.call.deadline
+        if not by_deadline:
+            unit.cut = True
+            self._timeouts.cut(plan, elapsed_s)
+        if passage.safe:
+            self._units.stop(unit, "cancel", "no answer within the attempt's time-out")
+        if by_deadline and elapsed_s < plan.fair_s and outcome.error is not None:
+            return replace(outcome, error=replace(outcome.error, fault="caller"))
+        return outcome

@@ -1,0 +1,292 @@
+"""The units that are open: who runs them, what they hold, and what happens at their end.
+
+A unit holds a slot, a token in the chain guard, and (for a keyed call) an open record. All of it is given back here
+and only here, at the unit's one end, whatever the end is: an answer, a loss, or the news that it never began. Callers
+wait for `unit.answer`, which comes true after the ledger has the answer on disk; they may leave, the unit goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from agentgate.core.table import step
+from agentgate.core.unit_life import HOLDS_SLOT, TABLE, UnitEvent, UnitState
+from agentgate.gateway.flights import RECHECK
+from agentgate.model import Call, Change, Changed, LedgerEvent, Outcome, failure
+from agentgate.model.link import StopKind
+
+if TYPE_CHECKING:
+    from agentgate.core.chain import ChainGuard
+    from agentgate.core.slots import SlotTicket
+    from agentgate.core.timeout import TimeoutPlan, Timeouts
+    from agentgate.gateway.counters import Counters
+    from agentgate.gateway.flights import Flight
+    from agentgate.gateway.ledger import Ledger
+    from agentgate.gateway.options import CallOptions
+    from agentgate.ports.clock import Clock
+
+# What an answer's error means to the ledger; an error that is not named here is final.
+FREES_KEY: frozenset[str] = frozenset({"overloaded", "rate_limited"})
+
+
+class Unit:
+    """One execution of a handler. `answer` comes true exactly once, after everything it changes is on disk."""
+
+    __slots__ = (
+        "answer",
+        "call",
+        "cut",
+        "epoch",
+        "flight",
+        "handler_ms",
+        "id",
+        "instance",
+        "keyed",
+        "notes",
+        "output_schema",
+        "plan",
+        "restored",
+        "sent",
+        "slot",
+        "span_id",
+        "started_at",
+        "state",
+        "stop_kind",
+        "timer",
+        "token",
+    )
+
+    def __init__(self, unit_id: str, call: Call, instance: str, flight: Flight | None) -> None:
+        self.id = unit_id
+        self.call = call
+        self.instance = instance
+        self.flight = flight
+        self.keyed = flight is not None
+        self.state: UnitState = "claiming"
+        self.answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self.epoch = 0  # of its record
+        self.span_id = ""
+        self.sent = False
+        self.slot: SlotTicket | None = None
+        self.plan: TimeoutPlan | None = None
+        self.token = ""
+        self.started_at = 0.0
+        self.cut = False  # its attempt timed out; a late answer replaces the censored sample
+        self.handler_ms: float | None = None
+        self.notes: list[str] = []
+        self.output_schema: dict[str, Any] | None = None
+        self.restored = False  # taken over from the gateway before this one; its process has not come back yet
+        self.stop_kind: StopKind | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether its end is known (its answer may still be on the way to the disk)."""
+        return self.state == "ended"
+
+    def move(self, event: UnitEvent) -> None:
+        """One step along the table of its life."""
+        self.state = step(TABLE, self.state, event)
+
+
+class Units:
+    """All open units of this gateway."""
+
+    def __init__(  # noqa: PLR0913 - everything a unit's end touches, handed in by name
+        self,
+        *,
+        release: Callable[[SlotTicket, Outcome], None],
+        send_stop: Callable[[Unit, StopKind, str], None],
+        zombies_found: Callable[[str, int], None],
+        guard: ChainGuard,
+        timeouts: Timeouts,
+        ledger: Ledger,
+        clock: Clock,
+        counters: Counters,
+        options: CallOptions,
+    ) -> None:
+        self._release = release
+        self._guard = guard
+        self._timeouts = timeouts
+        self._ledger = ledger
+        self._clock = clock
+        self._counters = counters
+        self._options = options
+        self._open: dict[str, Unit] = {}
+        self._by_instance: dict[str, dict[str, Unit]] = {}
+        self.send_stop = send_stop
+        self._zombies_found = zombies_found
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def get(self, unit_id: str) -> Unit | None:
+        """An open unit; one whose end is being written counts as open."""
+        return self._open.get(unit_id)
+
+    def of_instance(self, instance: str) -> list[Unit]:
+        """The open units of one process."""
+        return list(self._by_instance.get(instance, {}).values())
+
+    def add(self, unit: Unit) -> None:
+        """Know a unit from now on, and bind it to its flight."""
+        self._open[unit.id] = unit
+        self._by_instance.setdefault(unit.instance, {})[unit.id] = unit
+        if unit.flight is not None:
+            unit.flight.unit_started(unit)
+
+    def grant(self, unit: Unit, slot: SlotTicket | None, epoch: int) -> None:
+        """It may run: the unit takes over the slot, opens in the chain guard, and keeps its deadline in view."""
+        unit.move("granted")
+        unit.slot = slot
+        unit.epoch = epoch
+        unit.started_at = self._clock.now()
+        self._open_in_chain(unit)
+        if unit.keyed:
+            self._set_timer(unit, unit.call.deadline, self._expire)
+
+    def restore(self, unit: Unit) -> None:
+        """Know a unit that an earlier gateway, or this one before it lost sight of it, has granted."""
+        self.add(unit)
+        unit.move("granted")
+        unit.restored = True
+
+    def restored(self) -> list[Unit]:
+        """The units whose process has not come back yet."""
+        return [unit for unit in self._open.values() if unit.restored and not unit.ended]
+
+    def resume(self, unit: Unit, slot: SlotTicket) -> None:
+        """The process of a restored unit is back and still runs it: it holds a slot and a token again."""
+        unit.restored = False
+        unit.slot = slot
+        unit.started_at = self._clock.now()
+        self._open_in_chain(unit)
+        self._set_timer(unit, unit.call.deadline, self._expire)
+
+    def stop(self, unit: Unit, kind: StopKind, reason: str) -> None:
+        """Tell a unit to stop; it becomes a zombie unless it ends within the grace time."""
+        if unit.state not in HOLDS_SLOT or unit.stop_kind in ("cancel", kind):
+            return
+        unit.stop_kind = kind
+        unit.move("stop")
+        self._set_timer(unit, self._clock.now() + self._options.stop_grace_s, self._overstay)
+        self.send_stop(unit, kind, reason)
+
+    def answered(self, unit: Unit, event: LedgerEvent, outcome: Outcome, on_disk: Callable[[], None]) -> None:
+        """Its process says what it came to; `on_disk` is called when that is settled."""
+        if unit.ended:
+            unit.answer.add_done_callback(lambda _answer: on_disk())
+            return
+        self._sample(unit, outcome)
+        self._end(unit, event, outcome, on_disk)
+
+    def lost(self, unit: Unit) -> None:
+        """Its process is gone and nobody can tell what it did."""
+        if not unit.ended:
+            self._counters.lost_units += 1
+            self._end(unit, "lost", failure("agent_lost", sent=unit.sent, detail=f"instance {unit.instance} is gone"))
+
+    def discard(self, unit: Unit) -> None:
+        """Its claim was refused: there is nothing to give back and nothing to write."""
+        unit.move("end")
+        self._conclude(unit, failure("in_progress"), None)
+
+    def unsent(self, unit: Unit, outcome: Outcome) -> None:
+        """It never reached its process: the key is free again."""
+        if not unit.ended:
+            self._end(unit, "not_sent", outcome)
+
+    def close(self) -> None:
+        """Stop all timers; the records stay as they are, for the next start."""
+        for unit in self._open.values():
+            self._clear_timer(unit)
+
+    def _end(
+        self, unit: Unit, event: LedgerEvent, outcome: Outcome, on_disk: Callable[[], None] = lambda: None
+    ) -> None:
+        self._give_back(unit, outcome)
+        unit.move("end")
+        if not unit.keyed:
+            self._conclude(unit, outcome, None)
+            on_disk()
+            return
+        change = Change(key=unit.call.key_id, epoch=unit.epoch, unit=unit.id, event=event, outcome=outcome)
+        done = self._ledger.report(change)
+        done.add_done_callback(lambda future: self._written(unit, event, outcome, future, on_disk))
+
+    def _written(
+        self,
+        unit: Unit,
+        event: LedgerEvent,
+        outcome: Outcome,
+        written: asyncio.Future[Changed],
+        on_disk: Callable[[], None],
+    ) -> None:
+        if written.cancelled():  # the gate is closing; the next one asks the instance again
+            return
+        record = written.result().record
+        if record is not None and record.outcome is not None:
+            # The record is settled, by this answer or by an earlier one of the same epoch: that is the truth.
+            self._conclude(unit, record.outcome, record.outcome)
+        elif event in ("done", "failed"):
+            # The record is gone or of another run: the answer counts for nobody.
+            self._conclude(unit, outcome, RECHECK)
+        else:
+            self._conclude(unit, outcome, RECHECK if event == "lost" and not unit.call.repeatable else None)
+        on_disk()
+
+    def _conclude(self, unit: Unit, outcome: Outcome, flight_answer: object) -> None:
+        self._open.pop(unit.id, None)
+        units = self._by_instance.get(unit.instance)
+        if units is not None:
+            units.pop(unit.id, None)
+            if not units:
+                del self._by_instance[unit.instance]
+        if not unit.answer.done():
+            unit.answer.set_result(outcome)
+        if unit.flight is not None:
+            unit.flight.unit_ended(unit, flight_answer)  # type: ignore[arg-type]  # an outcome, RECHECK or None
+
+    def _give_back(self, unit: Unit, outcome: Outcome) -> None:
+        self._clear_timer(unit)
+        if unit.slot is not None:
+            slot, unit.slot = unit.slot, None
+            self._release(slot, outcome)
+        self._guard.close_unit(unit.id)
+
+    def _open_in_chain(self, unit: Unit) -> None:
+        self._guard.open_unit(unit.id, unit.call, instance=unit.instance, span_id=unit.span_id, epoch=unit.epoch)
+
+    def _expire(self, unit: Unit) -> None:
+        self.stop(unit, "expire", "its deadline has passed")
+
+    def _overstay(self, unit: Unit) -> None:
+        if unit.state != "told":
+            return
+        unit.move("overstay")
+        self._counters.zombies += 1
+        self._give_back(unit, failure("deadline_exceeded", sent=True))
+        zombies = sum(1 for other in self.of_instance(unit.instance) if other.state == "zombie")
+        self._zombies_found(unit.instance, zombies)
+
+    def _sample(self, unit: Unit, outcome: Outcome) -> None:
+        """Teach the time-out how long an answer takes; refusals and raised errors say nothing about that."""
+        if unit.plan is None or not (outcome.ok or outcome.code in ("rejected", "malformed_output")):
+            return
+        duration_s = self._clock.now() - unit.started_at
+        if unit.cut:
+            self._counters.late_answers += 1
+            self._timeouts.late(unit.plan, duration_s)
+        else:
+            self._timeouts.answered(unit.plan, duration_s)
+
+    def _set_timer(self, unit: Unit, at: float, what: Callable[[Unit], None]) -> None:
+        self._clear_timer(unit)
+        unit.timer = asyncio.get_running_loop().call_at(at, what, unit)
+
+    def _clear_timer(self, unit: Unit) -> None:
+        if unit.timer is not None:
+            unit.timer.cancel()
+            unit.timer = None

@@ -1,0 +1,141 @@
+"""Every mechanism switched off, and observe mode (I2), on the real path and on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from agentgate.config import Settings
+from agentgate.config.mechanisms import default_modes
+from agentgate.core.policy import Mode
+from agentgate.core.rate import RateOptions
+from tests.sim.wire_peer import SKILLS, WirePeer, gate, play
+
+SWITCHES = (
+    "tracing",
+    "rate_limit",
+    "chain_guard",
+    "idempotency",
+    "cool_down",
+    "circuit_breaker",
+    "dynamic_timeout",
+    "retry",
+)
+
+
+def switched(mechanism: str, mode: Mode) -> Settings:
+    """All defaults but this switch."""
+    return Settings(mechanisms={**default_modes(), mechanism: mode})
+
+
+@pytest.mark.parametrize("mechanism", SWITCHES)
+def test_a_call_passes_with_one_mechanism_off(mechanism: str) -> None:
+    """I2: mechanisms are switched one by one, and the others go on working."""
+
+    async def story() -> None:
+        async with gate(settings=switched(mechanism, "off")) as platform:
+            agent = WirePeer(platform, "bank", skills=SKILLS).connect()
+            client = WirePeer(platform, "shop").connect()
+            write = client.call("bank", "pay", "o1")
+            agent.answer(await agent.next(), "paid")
+            assert (await write).value == "paid"
+            read = client.read("bank")
+            agent.answer(await agent.next(), "seen")
+            assert (await read).value == "seen"
+
+    play(story)
+
+
+def test_idempotency_off_runs_a_repeat_again() -> None:
+    """I2, DESIGN 8: off is no look-up and no claim; a write is still not run beside itself after a time-out."""
+
+    async def story() -> None:
+        async with gate(settings=switched("idempotency", "off")) as platform:
+            agent = WirePeer(platform, "bank", skills=SKILLS).connect()
+            client = WirePeer(platform, "shop").connect()
+            for _ in range(2):
+                call = client.call("bank", "pay", "o1", timeout_ms=20_000)
+                unit = await agent.next()
+                await asyncio.sleep(12)
+                assert agent.invoked.empty()
+                agent.answer(unit, "paid")
+                assert not (await call).replayed
+
+    play(story)
+
+
+def test_retry_off_is_one_attempt() -> None:
+    """I2, DESIGN 8: off is one attempt."""
+
+    async def story() -> None:
+        async with gate(settings=switched("retry", "off")) as platform:
+            agent = WirePeer(platform, "bank", skills=SKILLS).connect()
+            client = WirePeer(platform, "shop").connect()
+            call = client.read("bank")
+            agent.answer(await agent.next(), error="handler_error")
+            assert (await call).code == "handler_error"
+            assert platform.gateway.counters.retries == 0
+
+    play(story)
+
+
+def test_tracing_off_leaves_no_span() -> None:
+    """I2: what is switched off costs nothing."""
+
+    async def story() -> None:
+        async with gate(settings=switched("tracing", "off")) as platform:
+            client = WirePeer(platform, "shop").connect()
+            assert (await client.read("nobody")).code == "no_route"
+            assert await platform.spans.chain("nobody") == []
+
+    play(story)
+
+
+def test_observing_the_breaker_says_what_it_would_do() -> None:
+    """I2: in observe mode the calls go on, and the span and a counter say what would have been done."""
+
+    async def story() -> None:
+        async with gate(settings=switched("circuit_breaker", "observe")) as platform:
+            agent = WirePeer(platform, "bank", skills=SKILLS).connect()
+            client = WirePeer(platform, "shop").connect()
+            for number in range(8):
+                call = client.call("bank", "pay", f"o{number}")
+                agent.answer(await agent.next(), error="handler_error")
+                assert (await call).code == "handler_error"
+            assert platform.gateway.counters.would["would_open"] > 0
+            spans = await platform.spans.chain("o7")
+            assert any("would_open" in span.notes for span in spans)
+
+    play(story)
+
+
+def test_observing_the_rate_lets_everything_pass() -> None:
+    """I2, B1: a sender above its rate is noted, not paced."""
+
+    async def story() -> None:
+        settings = replace(switched("rate_limit", "observe"), rate=RateOptions(rate_per_s=1, burst=1))
+        async with gate(settings=settings) as platform:
+            client = WirePeer(platform, "shop").connect()
+            outcomes = await asyncio.gather(*[client.read("nobody") for _ in range(5)])
+            assert {outcome.code for outcome in outcomes} == {"no_route"}
+            assert asyncio.get_running_loop().time() < 0.1
+            assert sum(platform.gateway.counters.would.values()) == 4
+
+    play(story)
+
+
+def test_enforcing_the_rate_paces() -> None:
+    """B1: a sender above its rate waits for its turn, and is refused when its turn would come too late."""
+
+    async def story() -> None:
+        settings = replace(Settings(), rate=RateOptions(rate_per_s=1, burst=1))
+        async with gate(settings=settings) as platform:
+            client = WirePeer(platform, "shop").connect()
+            calls = [client.read("nobody", timeout_ms=2500) for _ in range(5)]
+            codes = [outcome.code for outcome in await asyncio.gather(*calls)]
+            assert codes == ["no_route", "no_route", "no_route", "rate_limited", "rate_limited"]
+            assert asyncio.get_running_loop().time() == pytest.approx(2, abs=0.01)
+
+    play(story)
