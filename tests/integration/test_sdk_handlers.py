@@ -174,7 +174,8 @@ async def test_stop_expire_is_told_and_the_answer_still_counts() -> None:
         gate.invoke("u2", "work", remaining_ms=60_000)
         await asyncio.sleep(1)
         gate.stop("u2", "expire")
-        await gate.call()  # the unit still has time: it is the gate that knows better, and refuses
+        assert (await gate.answer("u2")).value == "done late"
+        assert seen == [("deadline_exceeded", False)] * 2
 
 
 @virtual

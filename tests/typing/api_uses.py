@@ -69,7 +69,7 @@ async def client() -> None:
         await gate.call("order_agent", "confirm", "o1", effect="maybe")  # type: ignore[call-overload]  # no such option or value
 
 
-async def test_of_a_handler() -> None:
+async def how_handlers_are_tested() -> None:
     ctx = Context.fake({"reserve": Receipt("o1")}, deadline=5, key="k")
     assert_type(await confirm(Order("o1", 1), ctx), Receipt)
     assert_type(ctx.notes, list[str])

@@ -32,7 +32,7 @@ class CallLimits:
 class OpenCall:
     """One call."""
 
-    __slots__ = ("deadline", "done", "id", "params", "started_at", "timer", "was_sent")
+    __slots__ = ("deadline", "done", "id", "params", "sendings", "started_at", "timer")
 
     def __init__(self, call_id: str, params: CallParams, deadline: float | None, done: Done, now: float) -> None:
         self.id = call_id
@@ -40,8 +40,13 @@ class OpenCall:
         self.deadline = deadline
         self.done = done
         self.started_at = now
-        self.was_sent = False
+        self.sendings = 0
         self.timer: asyncio.TimerHandle | None = None
+
+    @property
+    def was_sent(self) -> bool:
+        """Whether the gate may have seen it."""
+        return self.sendings > 0
 
     def message(self, now: float) -> bytes:
         """The call as it is sent now, with the time that is left now."""
@@ -49,7 +54,7 @@ class OpenCall:
         if params.timeout_ms is not None and now > self.started_at:
             left_ms = params.timeout_ms - round((now - self.started_at) * 1000)
             params = msgspec.structs.replace(params, timeout_ms=max(1, left_ms))
-        self.was_sent = True
+        self.sendings += 1
         return wire.request(self.id, "call", params)
 
 
@@ -89,7 +94,7 @@ class OpenCalls:
         if call is not None:
             if call.timer is not None:
                 call.timer.cancel()
-            call.done(outcome)
+            call.done(_honest(outcome) if call.sendings > 1 else outcome)
 
     def cancel(self, call_id: str) -> None:
         """Its caller has left."""
@@ -136,3 +141,11 @@ class OpenCalls:
     def _overdue(self, call: OpenCall) -> None:
         detail = "there is no link to the gate" if self._down_since is not None else "the gate did not answer in time"
         self.settle(call.id, failure("deadline_exceeded", sent=call.was_sent, detail=detail))
+
+
+def _honest(outcome: Outcome) -> Outcome:
+    """The outcome of a call that was sent again: it speaks of the last sending, and an earlier one may have acted."""
+    error = outcome.error
+    if error is None or error.sent:
+        return outcome
+    return msgspec.structs.replace(outcome, error=msgspec.structs.replace(error, sent=True))

@@ -25,7 +25,7 @@ from agentgate.sdk.answers import error_answer, not_sent
 from agentgate.sdk.bridge import Bridge, BridgedPort
 from agentgate.sdk.context import Context
 from agentgate.sdk.handler import Handler
-from agentgate.sdk.inbox import UNITS_MAX
+from agentgate.sdk.inbox import units_max
 from agentgate.sdk.link import Link
 from agentgate.sdk.port import LinkPort
 from agentgate.sdk.sync_context import SyncContext
@@ -50,7 +50,7 @@ class AgentHost:
         self._thread_port = thread_port
         self._tasks: dict[str, tuple[Unit, asyncio.Task[None]]] = {}
         self._jobs: dict[str, tuple[Unit, SyncContext]] = {}
-        self._threads = HandlerThreads(agent.concurrency, UNITS_MAX)
+        self._threads = HandlerThreads(agent.concurrency, waiting_max=units_max(agent.concurrency))
         self._group: asyncio.TaskGroup | None = None
         if isinstance(port, Link):
             port.receiver = self

@@ -32,7 +32,7 @@ import msgspec
 from agentgate.model.link import Answer, InvokeParams, StopKind, UnitReport
 from agentgate.sdk.answers import not_sent
 
-UNITS_MAX: Final = 1024  # 8 x 16 handlers at once and as many answers again that wait for a slow disk
+UNITS_MAX: Final = 1024  # at least: eight handlers at once, and the answers of seconds of a slow disk
 CLOSED_MAX: Final = 8192  # at 1 000 units/s a late copy is recognised for 8 s, above the silence that ends a link
 REPORT_BYTES_MAX: Final = 131_072  # answers inside one hello; larger ones follow as messages of their own
 
@@ -80,6 +80,11 @@ class Kept:
         self.answer = answer
         self.params = params
         self.sent_at: float | None = None  # when it was last handed to a connection
+
+
+def units_max(concurrency: int) -> int:
+    """How many units and unacknowledged answers a process holds: what runs at once, several times over."""
+    return max(UNITS_MAX, 8 * concurrency)
 
 
 class Inbox:

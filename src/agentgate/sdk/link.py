@@ -41,7 +41,7 @@ from agentgate.sdk.birthplace import Birthplace
 from agentgate.sdk.calls import CallLimits, OpenCalls
 from agentgate.sdk.connection import Connect, Connection, LinkClosed
 from agentgate.sdk.greeting import Identity, LinkRefused, NotNow, greet
-from agentgate.sdk.inbox import Inbox, Tell
+from agentgate.sdk.inbox import Inbox, Tell, units_max
 from agentgate.sdk.outbox import Outbox
 from agentgate.sdk.payload import BYTES_MAX
 from agentgate.sdk.port import Done, Receiver
@@ -85,7 +85,7 @@ class Link:
         self._reconnect = Reconnect(self._options.reconnect, draw)
         skills = identity.card.skills if identity.card is not None else ()
         self._repeatable = {skill.task_type for skill in skills if skill.repeatable}
-        self._inbox = Inbox()
+        self._inbox = Inbox(units_max=units_max(identity.card.concurrency if identity.card is not None else 1))
         self._outbox = Outbox(self._options.batch_bytes_max)
         self._calls = OpenCalls(identity.instance, self._options.calls, self._send_cancel)
         self._birthplace = Birthplace()

@@ -73,12 +73,12 @@ class UnitView:
 
     @property
     def deadline(self) -> float:
-        """Seconds left until the deadline; 0 afterwards. No call begins then."""
+        """Seconds left until the deadline; 0 afterwards."""
         return max(0.0, self._unit.deadline - self._port.now())
 
     @property
     def expired(self) -> bool:
-        """Whether to stop: the deadline has passed, or the gate said so. What is done already still counts."""
+        """Whether to stop: the deadline has passed, or the gate said so. No call begins; what is done still counts."""
         return self._unit.told is not None or self._port.now() >= self._unit.deadline
 
     def progress(self, note: str) -> None:
@@ -96,12 +96,11 @@ class UnitView:
             raise call_failed(problem("lease_lost", detail=f"unit {unit.id} has ended; its context makes no calls"))
         if unit.told == "cancel":
             raise call_failed(problem("cancelled", detail=f"unit {unit.id} was told to stop"))
-        left_s = self.deadline
-        if left_s <= 0:
+        if self.expired:
             raise call_failed(problem("deadline_exceeded", detail=f"the deadline of unit {unit.id} has passed"))
         timeout = options.get("timeout")
         if timeout is not None:
-            options["timeout"] = min(timeout, left_s)
+            options["timeout"] = min(timeout, self.deadline)
         return call_params(
             target,
             task_type,

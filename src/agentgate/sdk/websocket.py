@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
+import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 URL_DEFAULT: Final = "http://127.0.0.1:7070"
 MESSAGE_BYTES_MAX: Final = 4_194_304  # several of the largest payloads (1 MiB) in one message
+_LOOPBACK: Final = re.compile(r"127(\.\d{1,3}){3}")
 _SCHEMES: Final = {"http": "ws", "ws": "ws", "https": "wss", "wss": "wss"}
 
 
@@ -87,7 +88,4 @@ class _WebSocket:
 
 
 def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return host in ("localhost", "::1") or _LOOPBACK.fullmatch(host) is not None
