@@ -231,4 +231,4 @@ class BreakerHistory(RuleBasedStateMachine):
 
 
 TestBreakerHistory = BreakerHistory.TestCase
-TestBreakerHistory.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestBreakerHistory.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)

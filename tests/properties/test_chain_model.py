@@ -81,13 +81,15 @@ class ChainHistory(RuleBasedStateMachine):
     @rule(agent=AGENTS, key=KEYS, payload=st.integers(0, 1), linked=st.booleans(), data=st.data())
     def call(self, agent: str, key: str, payload: int, linked: bool, data: st.DataObject) -> None:
         parent = data.draw(st.sampled_from(["", *self.open, *self.open])) if linked else ""
-        call = self.new_call(agent, key, payload, parent, linked=linked)
+        self.make(self.new_call(agent, key, payload, parent, linked=linked))
+
+    def make(self, call: Call) -> None:
         decision = self.guard.admit(call, self.now)
         code = decision.error.code if isinstance(decision, Refuse) else ""
         assert code == self.expected(call)
         if not isinstance(decision, Refuse):
             assert isinstance(decision.ticket, ChainTicket)
-            root = self.open[parent].root if parent else call.id
+            root = self.open[call.parent_unit].root if call.parent_unit else call.id
             made = Made(call, root, self.now, decision.ticket)
             self.made.append(made)
             self.live.append(made)
@@ -109,12 +111,24 @@ class ChainHistory(RuleBasedStateMachine):
     @precondition(lambda self: self.live)
     @rule(data=st.data(), made_after_all=st.booleans())
     def end(self, data: st.DataObject, made_after_all: bool) -> None:
-        made = self.live.pop(data.draw(st.integers(0, len(self.live) - 1)))
+        self.finish(self.live.pop(data.draw(st.integers(0, len(self.live) - 1))), made_after_all=made_after_all)
+
+    def finish(self, made: Made, *, made_after_all: bool) -> None:
         if made_after_all:
             self.guard.settle(made.ticket, Outcome(), self.now)
         else:
             self.guard.abandon(made.ticket, self.now)
             made.given_back = True
+
+    @precondition(lambda self: self.open)
+    @rule(data=st.data(), made_after_all=st.lists(st.booleans(), min_size=2, max_size=6))
+    def many_children(self, data: st.DataObject, made_after_all: list[bool]) -> None:
+        parent = data.draw(st.sampled_from(sorted(self.open)))
+        for number, made in enumerate(made_after_all):
+            before = len(self.live)
+            self.make(self.new_call("d", f"only {number}", 0, parent, linked=True))
+            if len(self.live) > before:
+                self.finish(self.live.pop(), made_after_all=made)
 
     @rule(seconds=st.sampled_from([0.0, 1.0, 30.0, 60.0]))
     def pass_time(self, seconds: float) -> None:
@@ -123,4 +137,4 @@ class ChainHistory(RuleBasedStateMachine):
 
 
 TestChainHistory = ChainHistory.TestCase
-TestChainHistory.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+TestChainHistory.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

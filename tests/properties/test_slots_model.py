@@ -267,4 +267,4 @@ def order(ticket: SlotTicket) -> tuple[int, int]:
 
 
 TestSlotsHistory = SlotsHistory.TestCase
-TestSlotsHistory.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+TestSlotsHistory.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
