@@ -252,11 +252,11 @@ def test_only_faults_can_be_retracted(result: Result) -> None:
 
 def test_the_opening_is_announced() -> None:
     """Every opening, also the one after a failed trial, is told to whoever asked for it."""
-    heard: list[str] = []
-    breaker = Breaker(EXACT, middle, 0.0, lambda: heard.append("opened"))
+    heard: list[float] = []
+    breaker = Breaker(EXACT, middle, 0.0, heard.append)
     feed(breaker, "fffff", 0.0)
     feed(breaker, "f", 10.0)
-    assert (heard, breaker.openings) == (["opened"] * 2, 2)
+    assert (heard, breaker.openings) == ([10.0, 30.0], 2)
     assert breaker.reopens_at == 30.0
     assert breaker_of().reopens_at is None
 

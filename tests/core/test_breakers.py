@@ -63,7 +63,7 @@ def test_one_type_never_cuts_off_another() -> None:
     assert (refused.error.code, refused.error.retry, refused.error.retry_after_ms) == ("breaker_open", "never", 9000)
     assert passes(breakers, call_of("cancel"), 1.0)
     assert passes(breakers, call_of(agent="stock"), 1.0)
-    assert breakers.openings() == [Opening("order", "confirm")]
+    assert breakers.openings() == [Opening("order", "confirm", 10.0)]
     assert breakers.openings() == []
 
 
@@ -73,7 +73,7 @@ def test_an_agent_that_cannot_be_reached_is_left_alone_altogether() -> None:
     feed(breakers, UNCONNECTED, 5, 0.0)
     assert not passes(breakers, call_of("another"), 1.0)
     assert passes(breakers, call_of(agent="stock"), 1.0)
-    assert breakers.openings() == [Opening("order", None)]
+    assert breakers.openings() == [Opening("order", None, 10.0)]
     assert states(breakers, 1.0)["order", "confirm"] == "closed"
     assert breakers.state("order", "confirm", 1.0) == "open"
 
@@ -206,15 +206,24 @@ def test_a_lost_trial_is_noticed_by_tick() -> None:
     feed(breakers, RAISED, 5, 0.0)
     lost = admitted(breakers, call_of(), 10.0)
     assert breakers.next_deadline() == 40.0
-    assert breakers.openings() == [Opening("order", "confirm")]
+    assert breakers.openings() == [Opening("order", "confirm", 10.0)]
     assert breakers.tick(39.9) == []
     assert breakers.openings() == []
     assert breakers.tick(40.0) == []
-    assert breakers.openings() == [Opening("order", "confirm")]
+    assert breakers.openings() == [Opening("order", "confirm", 60.0)]
     assert breakers.next_deadline() is None
     breakers.settle(lost, OK, 41.0)
     assert breakers.state("order", "confirm", 41.0) == "open"
     assert passes(breakers, call_of(), 60.0)
+
+
+def test_what_opened_twice_is_named_once() -> None:
+    """Whoever empties a queue needs the latest opening only."""
+    breakers = breakers_of()
+    feed(breakers, RAISED, 5, 0.0)
+    feed(breakers, RAISED, 1, 10.0)
+    assert breakers.openings() == [Opening("order", "confirm", 30.0)]
+    assert breakers.opened_total == 2
 
 
 def test_a_skill_that_may_take_longer_has_longer_trials() -> None:
@@ -251,7 +260,7 @@ def test_a_backlog_opens_its_type() -> None:
     breakers.note_backlog("order", "confirm", 99, 0.0)
     assert breakers.openings() == []
     breakers.note_backlog("order", "confirm", 100, 0.0)
-    assert breakers.openings() == [Opening("order", "confirm")]
+    assert breakers.openings() == [Opening("order", "confirm", 10.0)]
     unconfigured = breakers_of()
     unconfigured.note_backlog("order", "confirm", 10**6, 0.0)
     assert unconfigured.states(0.0) == []

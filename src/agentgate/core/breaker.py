@@ -127,7 +127,10 @@ LEFT: Final = -1  # the era of a pass that has left
 
 
 class Breaker:
-    """One machine; `since` is when its state began, `openings` how often it opened."""
+    """One machine; `since` is when its state began, `openings` how often it opened.
+
+    `on_open` hears of every opening, and of the time at which trials will begin.
+    """
 
     __slots__ = (
         "_draw",
@@ -148,7 +151,11 @@ class Breaker:
     )
 
     def __init__(
-        self, options: BreakerOptions, draw: Callable[[], float], now: float, on_open: Callable[[], None] | None = None
+        self,
+        options: BreakerOptions,
+        draw: Callable[[], float],
+        now: float,
+        on_open: Callable[[float], None] | None = None,
     ) -> None:
         self._options = options
         self._draw = draw
@@ -298,7 +305,7 @@ class Breaker:
         self._until = at + self._wait_s * (1 + options.open_spread * (2 * self._draw() - 1))
         self.openings += 1
         if self._on_open is not None:
-            self._on_open()
+            self._on_open(self._until)
 
     def _move(self, event: Event, at: float) -> None:
         self.state = step(TABLE, self.state, event)

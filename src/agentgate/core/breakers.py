@@ -52,10 +52,14 @@ IDLE_S: Final = 600.0  # a closed breaker that nobody used for so long has nothi
 
 
 class Opening(NamedTuple):
-    """A breaker opened; without a task type it is the agent's own, which means all of its types."""
+    """A breaker opened; without a task type it is the agent's own, which means all of its types.
+
+    `reopens_at` is when trials begin, in monotonic seconds.
+    """
 
     agent: str
     task_type: str | None
+    reopens_at: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -162,10 +166,10 @@ class Breakers:
         return None if self._due == inf else self._due
 
     def openings(self) -> list[Opening]:
-        """What opened since the last call, each named once."""
-        opened = list(dict.fromkeys(self._opened))
+        """What opened since the last call; of one that did so more than once, the last time."""
+        opened = {(opening.agent, opening.task_type): opening for opening in self._opened}
         self._opened.clear()
-        return opened
+        return list(opened.values())
 
     def state(self, agent: str, task_type: str, now: float) -> State:
         """The state a call of this type meets: the severer of its type's breaker and the agent's own."""
@@ -212,7 +216,7 @@ class Breakers:
     def _own_of(self, agent: str, now: float) -> _Own:
         own = self._own.get(agent)
         if own is None:
-            breaker = Breaker(self._own_options, self._draw, now, partial(self._note, Opening(agent, None)))
+            breaker = Breaker(self._own_options, self._draw, now, partial(self._note, agent, None))
             own = self._own[agent] = _Own(breaker, Lightness(self._options.types_max))
         return own
 
@@ -220,13 +224,13 @@ class Breakers:
         key = (agent, task_type)
         typed = self._typed.get(key)
         if typed is None:
-            typed = Breaker(self._options, self._draw, now, partial(self._note, Opening(agent, task_type)))
+            typed = Breaker(self._options, self._draw, now, partial(self._note, agent, task_type))
             self._typed[key] = typed
         return typed
 
-    def _note(self, opening: Opening) -> None:
+    def _note(self, agent: str, task_type: str | None, reopens_at: float) -> None:
         self.opened_total += 1
-        self._opened.append(opening)
+        self._opened.append(Opening(agent, task_type, reopens_at))
 
 
 class _Own(NamedTuple):
