@@ -113,9 +113,9 @@ async def test_the_thread_ends_with_the_link() -> None:
     """A6: nothing is left running."""
     gate = ScriptedGate()
     async with listening(gate) as url:
-        async with threaded(asking_agent(), url):
+        async with threaded(asking_agent(), url) as thread:
             await gate.hello()
-        assert gate.wire.over
+        assert thread.ended.done()
     await wait_for_threads()
 
 
