@@ -35,7 +35,7 @@ def demo(
 ) -> None:
     """Run a batch of orders through a gate and eight agents, and judge what came of it.
 
-    Starts all it needs on this machine, as processes of its own, and stops it again; takes about 40 seconds. It is done
+    Starts all it needs on this machine, as processes of its own, and stops it again; takes about 45 seconds. It is done
     when at least 99 % of the orders were completed and no effect happened twice; otherwise it has failed.
 
     Example: agentgate demo --orders 120 --faults on --seed 7
