@@ -60,10 +60,11 @@ class ProcessRunner:
         await self.close()
         ours, theirs = socket.socketpair()
         with theirs:
+            number = theirs.fileno()
             self._process = subprocess.Popen(  # noqa: ASYNC220, S603 - takes about a millisecond; runs our own module
-                [sys.executable, "-m", hosted.__name__, str(theirs.fileno())],
-                pass_fds=(theirs.fileno(),),
-                close_fds=True,
+                [sys.executable, "-P", "-m", hosted.__name__, str(number)],  # -P: nothing from the current folder
+                stdin=subprocess.DEVNULL,
+                pass_fds=(number,),
             )
         loop = asyncio.get_running_loop()
         _, self._link = await loop.create_connection(_Link, sock=ours)

@@ -3,7 +3,9 @@
 An adapter is written as a plain synchronous class; the runner builds it where it shall run and calls its methods
 there, one after the other. `InlineRunner` is for simulations, where a thread would break the order of events.
 `ThreadRunner` needs nothing, but beside a busy event loop the thread has to win the interpreter back at every step of
-a statement; `process_runner.ProcessRunner` does not share an interpreter at all.
+a statement; `process_runner.ProcessRunner` does not share an interpreter at all. Measured with keyed calls beside a
+saturated loop on two cores: equal medians, p99 67 to 330 ms on a thread and 20 to 24 ms in a process, which costs a
+fifth more CPU a call, 25 MB, and some tenths of a second at the start.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ Arguments = TypeVarTuple("Arguments")
 Answer = TypeVar("Answer")
 
 # How long a busy event loop may keep the interpreter from a thread that wants it back. A waiting thread asks for it
-# only after a whole interval in which nobody let go of it for a moment, and a loop lets go at every system call: with
-# the default of 5 ms the thread of a saturated gate waits for seconds (docs/explanation/performance.md).
+# only after a whole interval in which nobody let go of it even for a moment, and a loop lets go at every system call:
+# with the default of 5 ms, and still with half a millisecond, a store beside a saturated loop stood still for seconds.
 SWITCH_INTERVAL_S: Final = 0.0001
 
 
