@@ -62,8 +62,8 @@ def _ask(port: int, method: str, path: str, headers: Mapping[str, str]) -> Answe
 
 
 @contextlib.asynccontextmanager
-async def running_gate(**server: Any) -> AsyncIterator[RunningGate]:
-    settings = Settings(server=ServerOptions(port=0, **server), store=StoreOptions(url="memory"))
+async def running_gate(store: str = "memory", **server: Any) -> AsyncIterator[RunningGate]:
+    settings = Settings(server=ServerOptions(port=0, **server), store=StoreOptions(url=store))
     async with (
         build(settings, system_ports(settings)) as platform,
         ServerService(

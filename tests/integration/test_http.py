@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -214,3 +215,19 @@ async def test_labels_of_metrics_are_bounded() -> None:
         assert samples(answer)["agentgate_agents", ""] == 100
         assert b"agent_1" not in answer.body
         assert len(answer.body.splitlines()) < 200
+
+
+@realtime
+async def test_a_restarted_gate_remembers_who_was_there(tmp_path: Path) -> None:
+    """A8: after a restart on its store the gate expects the agents of before, and its routes have a newer version."""
+    store = f"sqlite:{tmp_path / 'gate.sqlite'}"
+    async with running_gate(store) as before:
+        before.platform.directory.hello("default", stock_agent().card(), "i1")
+        version = (await before.get("/v1/agents")).json["version"]
+    async with running_gate(store) as after:
+        found = (await after.get("/v1/agents")).json
+        assert [(agent["agent"], agent["instances"][0]["state"]) for agent in found["agents"]] == [
+            ("stock", "expected")
+        ]
+        assert found["version"] > version
+        assert after.platform.directory.resolve("default", "skill:reserve") is not None
