@@ -240,7 +240,7 @@ class LinkService:
         """The caller no longer waits."""
         running = peer.calls.get(call_id)
         if running is not None:
-            running.task.cancel()
+            running.cancel()
 
     def _passage(self, peer: Peer, call_id: str, raw: bytes) -> Passage:
         refusal: Problem | None = None

@@ -37,6 +37,10 @@ class RunningCall:
         self.passage = passage
         self.task = task
 
+    def cancel(self) -> None:
+        """End it, after its first step: a call that came is entered and traced, however soon its caller leaves."""
+        asyncio.get_running_loop().call_soon(self.task.cancel)
+
     @property
     def detached(self) -> bool:
         """Whether it goes on when its caller is gone: keyed work does, unless the caller said otherwise."""
@@ -149,7 +153,7 @@ class Peers:
             del self._peers[peer.instance]
         for running in list(peer.calls.values()):
             if not running.detached:
-                running.task.cancel()
+                running.cancel()
 
     def invoke(self, unit: Unit, params: InvokeParams) -> bool:
         """Hand a unit to its process; False when it is not connected."""

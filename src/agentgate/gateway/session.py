@@ -127,8 +127,10 @@ class Session:
             self._take_note(self.peer, frame)
 
     def _take_hello(self, frame: Frame) -> None:
-        if frame.method != "hello" or frame.id is None or self.greeting:
-            msg = "the first message has to be `hello`, and only one"
+        if frame.method == "hello" and self.greeting:
+            return  # the same frame again, while the first is being looked at
+        if frame.method != "hello" or frame.id is None:
+            msg = "the first message has to be `hello`, as a request"
             raise WireError(msg)
         self.greeting = True
         self._link.hello(self, frame.id, _params(_hello, frame))
@@ -153,6 +155,8 @@ class Session:
 
     def _take_note(self, peer: Peer, frame: Frame) -> None:
         match frame.method:
+            case "hello":
+                pass  # the same frame again, after the welcome
             case "beat":
                 self._link.beat(peer, _params(_beat, frame))
             case "progress":

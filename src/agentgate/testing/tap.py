@@ -44,6 +44,7 @@ class Tap:
         self.retries: Counter[str] = Counter()  # invokes beyond the first attempt, by agent
         self.successes: Counter[str] = Counter()  # units answered with a value, by agent
         self._answered_units: set[str] = set()
+        self._called_over: dict[str, AgentEnd] = {}  # the connection over which a call came last
         self._now = now
 
     def watch(self, direction: Direction, end: AgentEnd, data: bytes) -> None:
@@ -59,8 +60,9 @@ class Tap:
         call_id = str(frame.id)
         if frame.method == "call":
             self.delivered[call_id] += 1
-            if call_id in self.open_calls and self.open_calls[call_id].end is end:
-                return  # a doubled frame
+            if self._called_over.get(call_id) is end:
+                return  # a doubled frame, perhaps of a call that is answered already
+            self._called_over[call_id] = end
             # A call that is sent again over a new connection goes on, or, if its answer got lost, begins anew with the
             # time it says it has.
             params = _call.decode(bytes(frame.params or b"{}"))

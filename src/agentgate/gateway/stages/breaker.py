@@ -83,11 +83,6 @@ class Breaker:
         for opening in self._breakers.openings():
             if self._observes:
                 continue
-            state = next(
-                known
-                for known in self._breakers.states(now)
-                if (known.agent, known.task_type) == (opening.agent, opening.task_type)
-            )
-            wait_s = None if state.reopens_at is None else state.reopens_at - now
+            wait_s = max(0.0, opening.reopens_at - now)
             error = problem("breaker_open", retry_after_s=wait_s, detail=f"{opening.agent} has just begun to fail")
             self._slots.evict(opening.agent, opening.task_type, error)

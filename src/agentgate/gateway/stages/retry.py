@@ -72,15 +72,22 @@ class Retry:
         passage.attempts += 1
         passage.gap_s = began - passage.attempt_ended_at if passage.attempts > 1 else 0.0
         passage.call = replace(passage.call, attempt=passage.attempts, avoid=passage.last_instance)
-        outcome = await onward(passage)
+        try:
+            outcome = await onward(passage)
+        except BaseException:
+            self._leave_span(passage, failure("cancelled", sent=passage.sent), began)
+            raise
         passage.attempt_ended_at = self._clock.now()
         if outcome.error is not None and outcome.error.sent:
             passage.may_have_run = True
             if passage.flight is not None:
                 passage.flight.may_have_run = True
-        if self._traces and passage.unit is not None:
-            self._parts.spans.record(attempt_span(passage, outcome, began, passage.attempt_ended_at))
+        self._leave_span(passage, outcome, began)
         return outcome
+
+    def _leave_span(self, passage: Passage, outcome: Outcome, began: float) -> None:
+        if self._traces and passage.unit is not None:
+            self._parts.spans.record(attempt_span(passage, outcome, began, self._clock.now()))
 
     async def _back_off(self, passage: Passage, outcome: Outcome) -> Outcome | None:
         """Wait before the next attempt; an outcome means that there is none."""
