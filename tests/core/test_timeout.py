@@ -299,14 +299,14 @@ def test_zero_means_zero() -> None:
 
 
 def test_targets_are_forgotten() -> None:
-    """F110: the map is bounded, and what nobody called for two days is gone."""
+    """F110: the map is bounded, and what nobody called for two days goes when another comes."""
     policy = timeouts()
     for number in range(TARGETS_MAX + 5):
         policy.plan(call(task_type=f"t{number}"), 0.0)
     assert len(policy) == TARGETS_MAX
-    policy.plan(call(), IDLE_S)
-    policy.plan(call(), 2 * IDLE_S)
-    assert len(policy) == 1
+    policy.plan(call(task_type="u"), IDLE_S)
+    policy.plan(call(task_type="v"), 2 * IDLE_S)
+    assert len(policy) == 2
 
 
 @pytest.mark.parametrize(
@@ -323,8 +323,25 @@ def test_options_out_of_range_are_refused(field: str, value: float) -> None:
 
 
 def test_options_that_contradict_each_other_are_refused() -> None:
-    """I7: the order of the limits and the number of samples are checked together, and both sides are named."""
-    with pytest.raises(ValueError, match="min_s, default_s, max_s, heavy_max_s must not fall in this order"):
-        TimeoutOptions(min_s=11.0)
+    """I7: a lower limit above the upper, or more samples than the window holds: refused, and both sides are named."""
+    with pytest.raises(ValueError, match=r"min_s must be at most max_s \(30\), not 31"):
+        TimeoutOptions(min_s=31.0)
     with pytest.raises(ValueError, match=r"samples_min must be at most window \(50\), not 60"):
         TimeoutOptions(window=50, samples_min=60)
+
+
+@pytest.mark.parametrize(
+    ("options", "first_s", "heavy_s"),
+    [({"max_s": 5.0}, 5.0, 10.0), ({"min_s": 15.0}, 15.0, 15.0), ({"max_s": 300.0}, 10.0, 10.0)],
+)
+def test_the_default_stays_between_the_limits(options: dict[str, Any], first_s: float, heavy_s: float) -> None:
+    """I3: setting one limit is enough; the time before anything is known follows it."""
+    policy = timeouts(**options)
+    assert (timeout_s(policy), timeout_s(policy, heavy=True)) == (first_s, heavy_s)
+
+
+def test_heavy_work_gets_no_less_than_the_rest() -> None:
+    """B8: where the ordinary limit is above the one for heavy work, it holds for both."""
+    policy = timeouts(max_s=300.0)
+    answer(policy, 1000.0, 20, heavy=True)
+    assert timeout_s(policy, heavy=True) == 300.0

@@ -66,9 +66,9 @@ class TimeoutOptions:
     min_s: float = 2.0
     # The root deadline. A target that needs more declares it.
     max_s: float = 30.0
-    # For calls declared heavy: REQUIREMENTS B8.
+    # For calls declared heavy: REQUIREMENTS B8. Below `max_s` it has no effect.
     heavy_max_s: float = 120.0
-    # REQUIREMENTS B7: while too little is known.
+    # REQUIREMENTS B7: while too little is known. Kept between the limits.
     default_s: float = 10.0
     # REQUIREMENTS B8: enough for a P95, few enough to follow within minutes.
     window: int = 100
@@ -87,11 +87,8 @@ class TimeoutOptions:
         require(self, "window", low=20, high=10_000)
         require(self, "samples_min", low=1, high=10_000)
         require(self, "spread", "censored_share_max", "explore_share", high=0.5)
-        if not self.min_s <= self.default_s <= self.max_s <= self.heavy_max_s:
-            raise ValueError(
-                f"min_s, default_s, max_s, heavy_max_s must not fall in this order, "
-                f"not {self.min_s:g}, {self.default_s:g}, {self.max_s:g}, {self.heavy_max_s:g}"
-            )
+        if self.min_s > self.max_s:
+            raise ValueError(f"min_s must be at most max_s ({self.max_s:g}), not {self.min_s:g}")
         if self.samples_min > self.window:
             raise ValueError(f"samples_min must be at most window ({self.window}), not {self.samples_min}")
 
@@ -189,12 +186,16 @@ class TimeoutPlan:
 class Timeouts:
     """The time-outs of all targets; `draw` gives floats in [0, 1), `fixed` switches learning off."""
 
-    __slots__ = ("_draw", "_estimates", "_fixed", "_options")
+    __slots__ = ("_draw", "_estimates", "_fixed", "_heavy_limits", "_options", "_usual_limits")
 
     def __init__(self, options: TimeoutOptions, draw: Callable[[], float], *, fixed: bool = False) -> None:
         self._options = options
         self._draw = draw
         self._fixed = fixed
+        first_s = max(options.default_s, options.min_s)
+        heavy_max_s = max(options.max_s, options.heavy_max_s)
+        self._usual_limits = options.max_s, min(first_s, options.max_s)
+        self._heavy_limits = heavy_max_s, min(first_s, heavy_max_s)
         self._estimates: BoundedMap[tuple[str, str, bool], _Estimate] = BoundedMap(TARGETS_MAX)
 
     def __len__(self) -> int:
@@ -204,11 +205,9 @@ class Timeouts:
         """The time-out of an attempt that begins now."""
         options = self._options
         estimate = self._estimate(call, now)
-        declared_s = call.skill_timeout_s
-        first_s = options.default_s if declared_s is None else declared_s
+        high_s, first_s = self._limits(call)
         if not estimate.learnt and estimate.p95_s >= 0.0 and now >= estimate.since + first_s:
             estimate.learnt = True
-        high_s = (options.heavy_max_s if call.heavy else options.max_s) if declared_s is None else declared_s
         if self._fixed:
             return TimeoutPlan(estimate, first_s, options.min_s, high_s)
         if estimate.learnt:
@@ -255,12 +254,19 @@ class Timeouts:
         return estimate.p95_s if estimate is not None and estimate.learnt else None
 
     def _estimate(self, call: Call, now: float) -> _Estimate:
-        self._estimates.sweep(now, IDLE_S)
         key = (call.agent, call.task_type, call.heavy)
         estimate = self._estimates.get(key)
         if estimate is None:
+            self._estimates.sweep(now, IDLE_S)
             estimate = self._estimates[key] = _Estimate(self._options, now)
         return estimate
+
+    def _limits(self, call: Call) -> tuple[float, float]:
+        """The upper limit, and the time-out before anything is known."""
+        declared_s = call.skill_timeout_s
+        if declared_s is not None:
+            return declared_s, declared_s
+        return self._heavy_limits if call.heavy else self._usual_limits
 
     def _spread(self, p95_s: float, high_s: float) -> float:
         options = self._options
