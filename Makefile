@@ -30,7 +30,7 @@ check: $(STAMP) ## style, format, types and import contracts; changes nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --no-cache
 
 sim: $(STAMP) ## run whole platforms in virtual time, one per seed (SEEDS=500)
 	$(BIN)/python -m agentgate.testing.sim --seeds $(SEEDS)

@@ -36,7 +36,7 @@ def loaded_by_import() -> list[str]:
 def test_import_contracts_hold() -> None:
     """Layers import only downward, the core is pure, the SDK uses two core modules (DESIGN 3)."""
     command = Path(sys.executable).with_name("lint-imports")
-    ran = subprocess.run([command, "--no-logo"], cwd=ROOT, capture_output=True, check=False, text=True)
+    ran = subprocess.run([command, "--no-logo", "--no-cache"], cwd=ROOT, capture_output=True, check=False, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 

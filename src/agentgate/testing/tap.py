@@ -67,7 +67,10 @@ class Tap:
             # time it says it has.
             params = _call.decode(bytes(frame.params or b"{}"))
             limit_s = ROOT_DEADLINE_S if params.timeout_ms is None else params.timeout_ms / 1000
-            self.open_calls[call_id] = OpenCall(call_id, self._now() + limit_s, end)
+            until, before = self._now() + limit_s, self.open_calls.get(call_id)
+            if before is not None:  # it goes on as it came first, whatever was lost on the way since
+                until = max(until, before.until)
+            self.open_calls[call_id] = OpenCall(call_id, until, end)
         elif frame.method is None and frame.result and call_id not in self._answered_units:
             self._answered_units.add(call_id)
             if _answer.decode(bytes(frame.result)).error is None:
