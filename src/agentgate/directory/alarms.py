@@ -26,6 +26,7 @@ class Alarms(Generic[Item]):
         self._pushed = 0  # keeps items of equal time in order, and from being compared
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._rings_at = 0.0  # uvloop's handle of a time that is now does not know it
 
     def set(self, item: Item, time: float) -> None:
         """Look at the item at this time, unless it comes up earlier anyway."""
@@ -72,9 +73,10 @@ class Alarms(Generic[Item]):
         if self._loop is None or time is None:
             return
         if self._timer is not None:
-            if self._timer.when() <= time:
+            if self._rings_at <= time:
                 return
             self._timer.cancel()
+        self._rings_at = time
         self._timer = self._loop.call_at(time, self._on_time)
 
     def _on_time(self) -> None:
