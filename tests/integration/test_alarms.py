@@ -10,7 +10,7 @@ from agentgate.directory.alarms import Alarms
 
 
 def test_alarms_that_are_due_now_ring_on_uvloop() -> None:
-    """uvloop has another kind of handle for a time that is now; setting more alarms while it waits rings both."""
+    """Uvloop has another kind of handle for a time that is now; setting more alarms while it waits rings both."""
 
     async def ring_twice() -> list[str]:
         loop = asyncio.get_running_loop()
