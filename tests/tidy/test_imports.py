@@ -10,7 +10,8 @@ from pathlib import Path
 from tests.tidy.checkout import ROOT
 
 # What the base install depends on.
-LIGHT = frozenset({"agentgate", "msgspec", "websockets"})
+# msgspec looks for `typing_extensions` by itself, and takes it where it is installed.
+LIGHT = frozenset({"agentgate", "msgspec", "websockets", "typing_extensions"})
 
 # What the SDK may pull in of our own code; everything else is the gate's.
 LIGHT_OWN = frozenset({"core", "errors", "model", "sdk"})

@@ -11,14 +11,15 @@ import structlog
 
 from agentgate.core.bounded import BoundedMap
 from agentgate.core.keys import name_flaw
-from agentgate.errors import StoreError, WireError
+from agentgate.errors import CODES, StoreError, WireError
 from agentgate.gateway import frames, reading
 from agentgate.gateway.answers import judge
-from agentgate.gateway.frames import ErrorResponse, Response
+from agentgate.gateway.frames import ErrorResponse, Message, Response
 from agentgate.gateway.peers import RECENT_CALLS_MAX, Peer, RunningCall
 from agentgate.gateway.session import Session
 from agentgate.model import Outcome, Problem, Record, failure, problem
 from agentgate.model.link import (
+    AckParams,
     Answer,
     BeatParams,
     CallParams,
@@ -47,6 +48,7 @@ log = structlog.get_logger(__name__)
 
 UNREADABLE: Final = "(unreadable)"
 PEER_CALLS_AGAIN_S: Final = 1.0
+HELLO_AGAIN_MS: Final = 1000
 
 
 class LinkService:
@@ -91,7 +93,7 @@ class LinkService:
         """A process connects. Units it reports that are not in memory are looked up in the ledger first."""
         refusal = self._refusal(params)
         if refusal is not None:
-            self._refuse(session, request_id, refusal)
+            self._refuse(session, request_id, *refusal)
             return
         unknown = [report.unit for report in params.units if self._units.get(report.unit) is None]
         if unknown:
@@ -119,19 +121,25 @@ class LinkService:
         else:
             self._peers.seen(peer)
 
-    def _refusal(self, params: HelloParams) -> str | None:
+    def _refusal(self, params: HelloParams) -> tuple[str, str] | None:
+        """Why this process may not connect: a code and a sentence."""
         known = self._peers.get(params.instance)
         if known is not None and known.name != params.agent:
-            return f"instance {params.instance!r} belongs to another name"
+            return "forbidden", f"instance {params.instance!r} belongs to another name"
         if known is None and self._peers.full:
-            return f"{self._options.peers_max} processes are connected, which is the bound"
+            return "overloaded", f"{self._options.peers_max} processes are connected, which is the bound"
         if params.card is not None and params.card.agent != params.agent:
-            return f"the card is of {params.card.agent!r}, but {params.agent!r} says hello"
-        return name_flaw("agent", params.agent) or name_flaw("instance", params.instance)
+            return "bad_request", f"the card is of {params.card.agent!r}, but {params.agent!r} says hello"
+        flaw = name_flaw("agent", params.agent) or name_flaw("instance", params.instance)
+        return ("bad_request", flaw) if flaw is not None else None
 
-    def _refuse(self, session: Session, request_id: str | int, why: str) -> None:
+    def _refuse(self, session: Session, request_id: str | int, code: str, why: str) -> None:
+        """Say why and end the connection; a process that may come again is told when."""
         log.warning("hello_refused", reason=why)
-        session.post(ErrorResponse(request_id, ProtocolProblem(code=frames.INVALID_PARAMS, message=why)))
+        data: dict[str, str | int] = {"code": code}
+        if CODES[code].retry == "after":
+            data["retry_after_ms"] = HELLO_AGAIN_MS
+        session.post(ErrorResponse(request_id, ProtocolProblem(code=frames.INVALID_PARAMS, message=why, data=data)))
         session.end(why[:100])
 
     async def _look_up_then_welcome(
@@ -140,7 +148,7 @@ class LinkService:
         try:
             found = await self._ledger.find_units(unknown)
         except StoreError as error:
-            self._refuse(session, request_id, f"the store does not answer, connect again: {error}")
+            self._refuse(session, request_id, "store_down", f"the store does not answer, connect again: {error}")
             return
         if not session.over:
             records = {unit: record for unit, record in zip(unknown, found, strict=True) if record is not None}
@@ -157,7 +165,7 @@ class LinkService:
                 self._directory.hello(session.tenant, params.card, params.instance)
             except ValueError as error:
                 peer.card = None
-                self._refuse(session, request_id, str(error))
+                self._refuse(session, request_id, "bad_request", str(error))
                 return
         dropped = self._rejoin.reconcile(peer, params.units, records, partial(self._settle, peer))
         self._drop_calls(peer, params.calls)
@@ -205,8 +213,9 @@ class LinkService:
             unit.notes.append(params.note[:200])
 
     def beat(self, peer: Peer, params: BeatParams) -> None:
-        """A sign of life with two figures."""
+        """A sign of life with two figures; it is answered, so that the process knows the gate is alive, too."""
         peer.lag_ms = params.lag_ms
+        peer.post(Message("ack", AckParams(seq=peer.acks.acked)))
 
     def drain(self, peer: Peer, params: DrainParams) -> None:
         """A process finishes what is in hand and wants nothing new."""

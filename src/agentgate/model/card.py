@@ -45,7 +45,10 @@ class Card(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def skill(self, task_type: str) -> Skill | None:
         """The declared skill of that task type, if any."""
-        return next((skill for skill in self.skills if skill.task_type == task_type), None)
+        for skill in self.skills:  # several times a call, of a handful: a loop is the cheapest look-up
+            if skill.task_type == task_type:
+                return skill
+        return None
 
 
 CHECK_PREFIX = "check:"
