@@ -7,8 +7,12 @@ from dataclasses import dataclass
 
 from agentgate.config import Settings
 from agentgate.core.budget import BudgetOptions
+from agentgate.core.chain import ChainOptions
+from agentgate.core.instances import SlotOptions
+from agentgate.core.rate import RateOptions
 
 NAMES = ("order", "stock", "pay")
+SMALL_SHARE = 0.2  # of the runs, for each limit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,5 +29,14 @@ def draw_cast(draws: random.Random) -> dict[str, Role]:
 
 
 def draw_settings(draws: random.Random) -> Settings:
-    """Defaults, but in some runs a small retry budget, so that its end is reached."""
-    return Settings(budget=BudgetOptions(tokens_max=draws.choice((20.0, 20.0, 3.0))))
+    """Defaults, but each limit is small in some runs, so that its end is reached."""
+
+    def seldom() -> bool:
+        return draws.random() < SMALL_SHARE
+
+    return Settings(
+        budget=BudgetOptions(tokens_max=3.0) if seldom() else BudgetOptions(),
+        rate=RateOptions(rate_per_s=3.0, burst=3, parked_max=5) if seldom() else RateOptions(),
+        slots=SlotOptions(queue_max=5) if seldom() else SlotOptions(),
+        chain=ChainOptions(depth_max=1, fan_out_max=2) if seldom() else ChainOptions(),
+    )

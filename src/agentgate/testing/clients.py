@@ -11,6 +11,7 @@ import random
 from collections import deque
 from collections.abc import Sequence
 
+from agentgate.sdk.calling import CallOptions
 from agentgate.sdk.connection import Connect
 from agentgate.sdk.gate import Gate
 from agentgate.testing.plan import TASK_BY_NAME, draw_task
@@ -27,6 +28,16 @@ OTHER_BODY_SHARE = 0.1  # of the repeats
 AGAIN_SHARE = 0.3  # of the repeats of an order whose last end was a stored failure
 LEAVE_SHARE = 0.06  # of the calls: the caller leaves before the answer
 CLEAN_SHARE = 0.2  # of the orders: a failure leaves no effect, so it may be run again
+# What a call may say beside that, and for how many calls.
+ODD_OPTIONS: tuple[tuple[CallOptions, float], ...] = (
+    ({}, 0.8),
+    ({"join": False}, 0.05),
+    ({"heavy": True}, 0.05),
+    ({"priority": 0}, 0.02),
+    ({"priority": 9}, 0.02),
+    ({"on_disconnect": "cancel"}, 0.03),
+    ({"on_disconnect": "detach"}, 0.03),
+)
 TIMEOUTS_S = (None, None, 0.3, 1.0, 3.0, 8.0, 20.0)
 FINAL_FAILURES = ("rejected", "handler_error", "malformed_output")
 
@@ -141,6 +152,8 @@ class ScriptedClient:
     def _place(self, calls: asyncio.TaskGroup) -> None:
         timeout_s = self._draws.choice(TIMEOUTS_S)
         asked = self._book.next_order(self.name, self._witness.now(), timeout_s)
+        odd, weights = zip(*ODD_OPTIONS, strict=True)
+        asked.options = self._draws.choices(odd, weights)[0]
         calls.create_task(self._call(asked, timeout_s))
         if self._draws.random() < TWIN_SHARE:
             calls.create_task(self._call(copy_of(asked, asked.started_at, timeout_s), timeout_s))

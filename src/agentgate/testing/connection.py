@@ -84,13 +84,13 @@ class Network:
         for connection in list(self._open.values()):
             connection.gate_died()
 
-    async def dial(self, name: str) -> AgentEnd:
+    async def dial(self, name: str, process: str = "") -> AgentEnd:
         """Connect, after a round trip; raises `ConnectionRefusedError` when no gate listens."""
         await asyncio.sleep(self.latency_s() + self.latency_s())
         if self._listen is None:
             raise ConnectionRefusedError("no gate listens")
         self._dialled += 1
-        connection = AgentEnd(self, name, self._dialled)
+        connection = AgentEnd(self, name, process or name, self._dialled)
         self._open[self._dialled] = connection
         connection.accepted(self._listen)
         return connection
@@ -116,8 +116,9 @@ class Network:
 class AgentEnd:
     """The agent's end of a connection, and its controls for a simulation."""
 
-    def __init__(self, network: Network, name: str, number: int) -> None:
+    def __init__(self, network: Network, name: str, process: str, number: int) -> None:
         self.name = name
+        self.process = process
         self._network = network
         self._number = number
         self._session: Session | None = None

@@ -13,13 +13,13 @@ agents, or answer `internal`.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from agentgate.core.bounded import BoundedMap
 from agentgate.core.breaker import TABLE, State
 from agentgate.model import Span
 from agentgate.sdk.inbox import UNITS_MAX
+from agentgate.testing.reach import bounded_maps
 from agentgate.testing.witness import Asked, Effect, Key, Run, Witness
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 STORED_FAILURES: Final = frozenset({"rejected", "handler_error", "malformed_output"})
 MARGIN_S: Final = 0.25  # what an SDK adds to a deadline before it answers by itself
 GRACE_S: Final = 0.05  # for the gate to answer a call whose deadline has passed
-ATTEMPTS_MAX_WALK: Final = 100_000  # objects looked at in search of bounded maps
+BREAKER_EVERY: Final = 4  # frames: a breaker needs at least so many from one state to the next but one
+BOUNDS_EVERY: Final = 16  # frames: what grows beyond its bound does not come back by itself
 
 
 class Checker:
@@ -106,6 +107,8 @@ class OneEffect(Checker):
     def _answered(self, asked: Asked) -> None:
         if asked.again:
             self._again.add(asked.key)
+        if asked.code == "outcome_unknown":
+            self._unknown(asked)
         if not asked.write or asked.cancelled:
             return
         if asked.error is None:
@@ -121,6 +124,15 @@ class OneEffect(Checker):
         effects = self.witness.effects_by_key.get(asked.key, [])
         if value.get("unit") not in [effect.unit for effect in effects]:
             self.fail(f"{shown} was acknowledged as {asked.value}, which took no effect")
+
+    def _unknown(self, asked: Asked) -> None:
+        """Nobody can tell only when a process is gone, or counts as gone, or was interrupted in the middle."""
+        runs = self.witness.runs_by_key.get(asked.key, [])
+        alive = [run for run in runs if self.world.is_alive(run.instance) and not run.end.startswith("cancelled")]
+        if runs and len(alive) == len(runs):
+            self.fail(
+                f"{asked.key.shown} at {asked.target} is unknown, though {alive[0].instance} is there to be asked"
+            )
 
     def _compare(self, asked: Asked) -> None:
         """The first final answer is the answer; after a stored failure that was run again, the next one is."""
@@ -236,11 +248,15 @@ class ByTheTable(Checker):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
+        self._events = 0
         self._known: dict[tuple[str, str | None], tuple[State, float, int]] = {}
         self._steps = {(before, after) for (before, _), after in TABLE.items()}
 
     def after_event(self) -> None:
         """Compare every breaker with how it was seen last."""
+        self._events += 1
+        if self._events % BREAKER_EVERY:
+            return
         options = self.world.settings.breaker
         for seen in self.gateway.breakers.states(self.witness.now()):
             name = (seen.agent, seen.task_type)
@@ -310,6 +326,7 @@ class Bounded(Checker):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
+        self._events = 0
         self._maps: list[tuple[str, BoundedMap[Any, Any]]] = []
 
     def gate_started(self) -> None:
@@ -318,6 +335,9 @@ class Bounded(Checker):
 
     def after_event(self) -> None:
         """Look at all maps that were there at the start of this life, and at the known queues."""
+        self._events += 1
+        if self._events % BOUNDS_EVERY:
+            return
         for name, bounded in self._maps:
             if len(bounded) > bounded.limit:
                 self.fail(f"{name} holds {len(bounded)}, its bound is {bounded.limit}")
@@ -334,35 +354,6 @@ class Bounded(Checker):
             running, kept = process.in_hand
             if running + kept > UNITS_MAX or kept:
                 self.fail(f"{process.name} still keeps {kept} answers and runs {running} units")
-
-
-def bounded_maps(root: object) -> Iterator[tuple[str, BoundedMap[Any, Any]]]:
-    """Every bounded map reachable from an object of ours through attributes, lists and dicts, with its path."""
-    seen: set[int] = set()
-    todo: list[tuple[str, object]] = [("gateway", root)]
-    while todo and len(seen) < ATTEMPTS_MAX_WALK:
-        path, item = todo.pop()
-        if id(item) in seen:
-            continue
-        seen.add(id(item))
-        if isinstance(item, BoundedMap):
-            yield path, item
-        elif isinstance(item, dict):
-            todo.extend((f"{path}[{key!r}]", value) for key, value in item.items())
-        elif isinstance(item, list | tuple):
-            todo.extend((f"{path}[{place}]", value) for place, value in enumerate(item))
-        elif type(item).__module__.startswith("agentgate."):
-            todo.extend((f"{path}.{name}", value) for name, value in _attributes(item))
-
-
-def _attributes(item: object) -> Iterator[tuple[str, object]]:
-    names = list(getattr(item, "__dict__", ()))
-    for kind in type(item).__mro__:
-        slots = getattr(kind, "__slots__", ())
-        names.extend((slots,) if isinstance(slots, str) else slots)
-    for name in names:
-        if (value := getattr(item, name, None)) is not None:
-            yield name, value
 
 
 CHECKERS: Final[tuple[type[Checker], ...]] = (

@@ -136,7 +136,7 @@ class AgentProcess:
         await self._awake.wait()
         if life.dead:
             raise asyncio.CancelledError
-        self._connection = await self._around.network.dial(self.name)
+        self._connection = await self._around.network.dial(self.name, life.instance)
         return self._connection
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from agentgate.errors import AgentGateError, CallFailed, Rejected, TryLater
 from agentgate.sdk.agent import Agent
+from agentgate.sdk.calling import CallOptions
 from agentgate.sdk.context import Context
 from agentgate.sdk.gate import Gate
 from agentgate.testing.plan import TASKS, Child, Plan, Task, draw_plan
@@ -214,17 +215,16 @@ class ScriptedUnit:
 async def ask(witness: Witness, caller: Context | Gate, asked: Asked, timeout_s: float | None) -> Asked:
     """Make a call and write down how it ended for its caller; only being cancelled is raised."""
     witness.call_started(asked)
+    options: CallOptions = {
+        "action": asked.action,
+        "effect": "write" if asked.write else "read",
+        "timeout": timeout_s,
+        "again": asked.again,
+    }
+    options.update(asked.options)
+    order = Order(named=asked.target, body=asked.body, clean=asked.clean)
     try:
-        asked.value = await caller.call(
-            asked.target,
-            asked.task_type,
-            asked.business_key,
-            Order(named=asked.target, body=asked.body, clean=asked.clean),
-            action=asked.action,
-            effect="write" if asked.write else "read",
-            timeout=timeout_s,
-            again=asked.again,
-        )
+        asked.value = await caller.call(asked.target, asked.task_type, asked.business_key, order, **options)
     except CallFailed as error:
         asked.error = error
     except asyncio.CancelledError:

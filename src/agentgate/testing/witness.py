@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from agentgate.errors import CallFailed
+from agentgate.sdk.calling import CallOptions
 
 LINES_SHOWN = 60  # of the log, before the moment of a failure
 LINES_MAX = 200_000  # no run writes as much; beyond it the oldest go
@@ -74,6 +75,7 @@ class Asked:
     repeatable: bool
     again: bool = False
     clean: bool = False  # a failure of it must leave no effect
+    options: CallOptions = field(default_factory=CallOptions)  # what else it says
     started_at: float
     deadline: float | None  # None: as the gate says
     by_unit: str = ""

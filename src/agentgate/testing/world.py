@@ -32,6 +32,7 @@ from agentgate.testing.connection import CALM, AgentEnd, Direction, Network
 from agentgate.testing.faults import FaultMix, StoreMood, draw_mix
 from agentgate.testing.faulty_store import FaultySpanStore, FaultyStore, StoreWeather
 from agentgate.testing.invariants import CHECKERS, OneSpan
+from agentgate.testing.losses import Losses
 from agentgate.testing.plan import TASKS
 from agentgate.testing.ports import SeededChance, VirtualClock
 from agentgate.testing.processes import AgentProcess, GateProcess, Surroundings
@@ -96,6 +97,7 @@ class World:
         self._clock = VirtualClock(loop.time)
         self.witness = Witness(loop.time)
         self.tap = Tap(loop.time)
+        self.heard_at: dict[str, float] = {}  # when a frame of this process last came to a gate
         loop.set_exception_handler(self._on_loose_end)
         self._raise_the_curtain()
         try:
@@ -115,6 +117,11 @@ class World:
     def trace(self) -> list[str]:
         """The log of the run, one line for each transition."""
         return self.witness.lines()
+
+    def is_alive(self, instance: str) -> bool:
+        """Whether this process runs, and no gate has given it up."""
+        here = any(agent.life is not None and agent.life.instance == instance for agent in self.agents)
+        return here and instance not in self._losses.lost
 
     def concurrency_of(self, agent: str) -> int:
         """What one instance of this agent takes at a time."""
@@ -156,6 +163,7 @@ class World:
             for number, name in enumerate(("shop", "shop", "desk"))
         ]
         self.checkers = [kind(self) for kind in CHECKERS]
+        self._losses = Losses(self)
 
     def _dialler(self, name: str) -> Callable[[], Any]:
         async def dial() -> AgentEnd:
@@ -177,6 +185,8 @@ class World:
 
     def _on_gate_start(self) -> None:
         self.tap = Tap(self.witness.now)
+        if self.platform is not None:
+            self.platform.directory.listen(self._losses)
         for checker in self.checkers:
             checker.gate_started()
 
@@ -186,6 +196,8 @@ class World:
 
     def _watch(self, direction: Direction, end: AgentEnd, data: bytes) -> None:
         self.tap.watch(direction, end, data)
+        if direction == "up":
+            self.heard_at[end.process] = self.witness.now()
         if self.platform is not None:
             for checker in self.checkers:
                 checker.after_event()

@@ -1,0 +1,44 @@
+"""Whom the gate gives up, and whether it had reason to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from agentgate.model import Card
+
+if TYPE_CHECKING:
+    from agentgate.testing.world import World
+
+TICK_S: Final = 0.05  # timers of the gate and a frame in the same moment
+
+
+class Losses:
+    """Which instances a gate has given up, and that none was while it could be heard (a `RouteListener`)."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.lost: set[str] = set()
+        self._leaving: set[str] = set()
+
+    def instance_joined(self, agent: str, instance: str, card: Card) -> None:
+        """Back, or new."""
+
+    def instance_away(self, agent: str, instance: str) -> None:
+        """Still expected back."""
+
+    def instance_draining(self, agent: str, instance: str) -> None:  # noqa: ARG002 - the port names both
+        """On its way out; its good-bye will come."""
+        self._leaving.add(instance)
+
+    def instance_lost(self, agent: str, instance: str) -> None:
+        """Given up, or gone with a good-bye; then it is not alive."""
+        world = self._world
+        silent_s = world.witness.now() - world.heard_at.get(instance, 0.0)
+        world.witness.log("gate", f"lost {instance}")
+        if (
+            instance not in self._leaving
+            and world.is_alive(instance)
+            and silent_s < world.settings.presence.grace_s - TICK_S
+        ):
+            world.witness.fail(0, f"{instance} of {agent} was given up {silent_s:.3f} s after it was heard")
+        self.lost.add(instance)
