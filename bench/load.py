@@ -150,6 +150,8 @@ class Bench:
         await asyncio.sleep(self._plan.phase_s)
         calls, elapsed_s, cpu_s = load.answered - calls, time.perf_counter() - began, cpu_time_s(self._gate) - cpu_s
         await load.stop()
+        if not calls:
+            raise RuntimeError("no call was answered during a phase: this machine is too busy to measure on")
         return calls, elapsed_s, cpu_s
 
     async def _steady(self, senders: Sequence[Sender], frame: Frame, per_s: float) -> tuple[list[float], float]:

@@ -4,66 +4,57 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import os
+import select
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
+from urllib.parse import urlsplit
+
+import msgspec
 
 START_S: Final = 20.0
 STOP_S: Final = 10.0
-ASK_AGAIN_S: Final = 0.05
 LOG_CHARS_SHOWN: Final = 2000
 
 _spawn = multiprocessing.get_context("spawn")
 
 
-class Gate:
-    """A running `agentgate serve`."""
+class Gate(NamedTuple):
+    """A running gate."""
 
-    def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-        self.pid = process.pid
-        self.port = port
-        self._process = process
-        self._log = log
-
-    def wait_until_it_listens(self) -> None:
-        """Return when connections are accepted; raise `RuntimeError` with its last words when it ends before."""
-        give_up_at = time.monotonic() + START_S
-        while time.monotonic() < give_up_at:
-            if self._process.poll() is not None:
-                break
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-                return
-            time.sleep(ASK_AGAIN_S)
-        raise RuntimeError(f"the gate did not start:\n{self._log.read_text(errors='replace')[-LOG_CHARS_SHOWN:]}")
+    pid: int
+    port: int
 
 
 @contextlib.contextmanager
 def gate(folder: Path) -> Iterator[Gate]:
-    """A gate with its store in this folder, on a free port, with the defaults of every policy."""
-    port = _free_port()
+    """`agentgate serve` with its store in this folder, on a free port, with the defaults of every policy."""
     log = folder / "gate.log"
-    settings = {"AGENTGATE__SERVER__PORT": str(port), "AGENTGATE__STORE": f"sqlite:///{folder / 'gate.db'}"}
-    with log.open("wb") as output:
+    with log.open("wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "agentgate.cli", "serve"],
-            env={**os.environ, **settings},
+            [
+                sys.executable,
+                "-m",
+                "agentgate.cli",
+                "serve",
+                "--json",
+                "--port",
+                "0",
+                "--store",
+                f"sqlite:{folder}/gate.db",
+            ],
             cwd=folder,
             stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
+            stdout=subprocess.PIPE,
+            stderr=errors,
         )
     try:
-        running = Gate(process, port, log)
-        running.wait_until_it_listens()
-        yield running
+        yield Gate(process.pid, _port_of(process, log))
     finally:
         _end(process)
 
@@ -105,10 +96,15 @@ def end_on_signals() -> None:
     signal.signal(signal.SIGHUP, leave)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+def _port_of(process: subprocess.Popen[bytes], log: Path) -> int:
+    """The port that the gate names once it takes calls; raises `RuntimeError` with its last words."""
+    assert process.stdout is not None
+    is_heard, _, _ = select.select([process.stdout], [], [], START_S)
+    said = process.stdout.readline() if is_heard else b""
+    if not said:
+        raise RuntimeError(f"the gate did not start:\n{log.read_text(errors='replace')[-LOG_CHARS_SHOWN:]}")
+    port = urlsplit(msgspec.json.decode(said, type=dict[str, str])["url"]).port
+    assert port is not None
     return port
 
 
