@@ -38,6 +38,7 @@ class ChainHistory(RuleBasedStateMachine):
         self.made: list[Made] = []
         self.live: list[Made] = []
         self.open: dict[str, Made] = {}
+        self.closed: set[str] = set()
         self.names = 0
 
     def new_call(self, target: str, key: str, payload: int, parent: str, *, linked: bool) -> Call:
@@ -98,14 +99,18 @@ class ChainHistory(RuleBasedStateMachine):
     @rule(data=st.data())
     def open_unit(self, data: st.DataObject) -> None:
         made = data.draw(st.sampled_from(self.live))
-        self.guard.open_unit(f"u-{made.call.id}", made.call)
-        self.open[f"u-{made.call.id}"] = made
+        unit = f"u-{made.call.id}"
+        if unit in self.closed:  # a unit's name is used once
+            return
+        self.guard.open_unit(unit, made.call)
+        self.open[unit] = made
 
     @precondition(lambda self: self.open)
     @rule(data=st.data())
     def close_unit(self, data: st.DataObject) -> None:
         unit = data.draw(st.sampled_from(sorted(self.open)))
         self.guard.close_unit(unit)
+        self.closed.add(unit)
         del self.open[unit]
 
     @precondition(lambda self: self.live)
