@@ -23,6 +23,14 @@ class Deal(NamedTuple):
         return f"{caller}:{self.task_type}:{self.key}:run"
 
 
+class Failure(NamedTuple):
+    """A call that came to an error, and how long its caller was ready to wait (None: as long as it takes)."""
+
+    key: str
+    timeout_s: float | None
+    error: CallFailed
+
+
 class Answers:
     """What callers were told, by deal."""
 
@@ -30,7 +38,7 @@ class Answers:
         self.caller = caller
         self.deals: dict[str, Deal] = {}
         self.values: dict[str, list[Any]] = defaultdict(list)
-        self.failures: list[tuple[str, CallFailed]] = []
+        self.failures: list[Failure] = []
 
     async def ask(self, gate: Gate, deal: Deal, timeout_s: float | None) -> bool:
         """Call once; whether a value came."""
@@ -40,15 +48,17 @@ class Answers:
             value = await gate.call(
                 deal.target, deal.task_type, deal.key, deal.payload, effect=deal.effect, timeout=timeout_s
             )
-        except CallFailed as failed:
-            self.failures.append((key, failed))
+        except CallFailed as error:
+            self.failures.append(Failure(key, timeout_s, error))
             return False
         self.values[key].append(value)
         return True
 
     def codes(self, task_type: str = "") -> Counter[str]:
         """How often which error was met, by one task type or all."""
-        return Counter(failed.code for key, failed in self.failures if task_type in ("", self.deals[key].task_type))
+        return Counter(
+            failure.error.code for failure in self.failures if task_type in ("", self.deals[failure.key].task_type)
+        )
 
     def open(self) -> list[Deal]:
         """Deals of which nobody has been told a value."""

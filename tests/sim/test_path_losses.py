@@ -203,6 +203,11 @@ def test_an_instance_full_of_zombies_is_asked_to_restart() -> None:
             await asyncio.gather(*calls)
             await asyncio.sleep(2)
             assert [told["restart"] for told in agent.told("drain")] == [True]
+            agent.session.closed()
+            agent.connect()
+            assert [told["restart"] for told in agent.told("drain")] == [True]
+            await asyncio.sleep(0.1)
+            assert [told["restart"] for told in agent.told("drain")] == [True, True]
 
     play(story)
 

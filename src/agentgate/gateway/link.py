@@ -178,6 +178,7 @@ class LinkService:
             payload_bytes_max=self.payload_options.bytes_max,
         )
         session.post(Response(request_id, welcome))
+        peer.ask_restart()
 
     def _drop_calls(self, peer: Peer, waited_for: tuple[str, ...]) -> None:
         """Calls that the process no longer waits for: its `cancel` may have been lost with the connection."""

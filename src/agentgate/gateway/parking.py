@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
-from agentgate.core.policy import Admit, Park, Policy, Refuse, Ticket
-from agentgate.model import Call
+from agentgate.core.policy import Admit, Policy, Refuse, Ticket
 from agentgate.ports.clock import Clock
 
 
 class Parking:
-    """Asks one policy, holds its parked tickets as futures, and wakes them when the policy says so."""
+    """Holds the parked tickets of one policy as futures, and wakes them when the policy says so."""
 
     def __init__(self, policy: Policy, clock: Clock) -> None:
         self._policy = policy
@@ -22,23 +20,15 @@ class Parking:
     def __len__(self) -> int:
         return len(self._parked)
 
-    async def admit(self, call: Call, parked: Callable[[Ticket], None] | None = None) -> Admit | Refuse:
-        """The policy's decision, waited for if it parks the call (`parked` then hears of the ticket).
-
-        A caller that leaves meanwhile gives its ticket back.
-        """
-        decision = self._policy.admit(call, self._clock.now())
-        if not isinstance(decision, Park):
-            return decision
+    async def wait(self, ticket: Ticket) -> Admit | Refuse:
+        """What becomes of a ticket that the policy has just parked; a caller that leaves meanwhile gives it back."""
         future: asyncio.Future[Admit | Refuse] = asyncio.get_running_loop().create_future()
-        self._parked[decision.ticket] = future
-        if parked is not None:
-            parked(decision.ticket)
+        self._parked[ticket] = future
         self.pump()
         try:
             return await future
         except asyncio.CancelledError:
-            self._leave(decision.ticket, future)
+            self._leave(ticket, future)
             raise
 
     def pump(self) -> None:

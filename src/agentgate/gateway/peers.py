@@ -63,7 +63,7 @@ class Peer:
         self.seen_at = 0.0
         self.lag_ms = 0.0
         self.drained = False
-        self.restarting = False
+        self.restart_reason = ""  # why it was asked to start anew
         self.forget_timer: asyncio.TimerHandle | None = None
 
     @property
@@ -77,6 +77,11 @@ class Peer:
             return False
         self.session.post(message)
         return True
+
+    def ask_restart(self) -> None:
+        """Ask it to finish what is in hand and to start anew; said again over every new connection."""
+        if self.restart_reason:
+            self.post(Message("drain", DrainParams(reason=self.restart_reason, restart=True)))
 
     def settled(self, seq: int) -> None:
         """A keyed answer is on disk; tell the process how far it may forget."""
@@ -170,10 +175,10 @@ class Peers:
     def zombies_found(self, instance: str, zombies: int) -> None:
         """So many units of an instance did not stop; when they would fill it, it has to start anew."""
         peer = self._peers.get(instance)
-        if peer is None or peer.card is None or peer.restarting or zombies < peer.card.concurrency:
+        if peer is None or peer.card is None or peer.restart_reason or zombies < peer.card.concurrency:
             return
-        peer.restarting = True
-        peer.post(Message("drain", DrainParams(reason=f"{zombies} units did not stop when told to", restart=True)))
+        peer.restart_reason = f"{zombies} units did not stop when told to"
+        peer.ask_restart()
         self.on_drain(instance)
 
     def close(self) -> None:

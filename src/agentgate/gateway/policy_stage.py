@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from agentgate.core.policy import Policy, Refuse, Ticket
+from agentgate.core.policy import Park, Policy, Refuse, Ticket
 from agentgate.model import Outcome
 
 if TYPE_CHECKING:
@@ -34,9 +34,15 @@ class PolicyStage:
 
     async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
         """Pass the policy, then go onward; a refusal is the outcome."""
-        ticket = self._observed(passage) if self._observes else await self._admitted(passage)
-        if isinstance(ticket, Outcome):
-            return ticket
+        if self._observes:
+            ticket = self._observed(passage)
+        else:
+            decision = self._policy.admit(passage.call, self._clock.now())
+            if isinstance(decision, Park):
+                decision = await self._parking.wait(decision.ticket)
+            if isinstance(decision, Refuse):
+                return Outcome(error=decision.error)
+            ticket = decision.ticket
         try:
             outcome = await onward(passage)
         except BaseException:
@@ -46,12 +52,6 @@ class PolicyStage:
         self._policy.settle(ticket, outcome, self._clock.now())
         self._parking.pump()
         return outcome
-
-    async def _admitted(self, passage: Passage) -> Ticket | Outcome:
-        decision = await self._parking.admit(passage.call)
-        if isinstance(decision, Refuse):
-            return Outcome(error=decision.error)
-        return decision.ticket
 
     def _observed(self, passage: Passage) -> Ticket:
         ticket = self._policy.shadow(passage.call, self._clock.now())

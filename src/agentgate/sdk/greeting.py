@@ -80,7 +80,7 @@ def _welcome(frame: Frame) -> Welcome:
         data = msgspec.convert(frame.error.data or {}, _RefusalData)
     except msgspec.ValidationError:
         data = _RefusalData()
-    if data.code in CODES:
+    if data.code in CODES and CODES[data.code].retry == "never":
         raise LinkRefused(frame.error.message, data.code)
     raise NotNow(frame.error.message, None if data.retry_after_ms is None else data.retry_after_ms / 1000)
 

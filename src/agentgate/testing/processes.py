@@ -125,10 +125,11 @@ class AgentProcess:
         host.life = life
         try:
             async with host:
-                await link.run()
+                try:
+                    await link.run()
+                except LinkDown as refusal:
+                    self._witness.fail(0, f"{life.instance} was refused for good: {refusal}")
             self._witness.log(life.instance, "left in good order")
-        except LinkDown as refusal:
-            self._witness.fail(0, f"{life.instance} was refused for good: {refusal}")
         finally:
             life.dead = True
 
@@ -154,7 +155,7 @@ class GateProcess:
     ) -> None:
         self.platform: Platform | None = None
         self.up = asyncio.Event()
-        self.kills: list[float] = []
+        self.kills = 0
         self._make = make
         self._network = network
         self._witness = witness
@@ -176,10 +177,10 @@ class GateProcess:
         if self.platform is None or self._task is None:
             return
         self._witness.log("gate", "KILLED")
-        self.kills.append(self._witness.now())
+        self.kills += 1
+        self._cut_off()
         self.platform = None
         self.up.clear()
-        self._cut_off()
         self._network.gate_died()
         self._task.cancel()
 

@@ -44,7 +44,7 @@ class Tap:
         self.retries: Counter[str] = Counter()  # invokes beyond the first attempt, by agent
         self.successes: Counter[str] = Counter()  # units answered with a value, by agent
         self._answered_units: set[str] = set()
-        self._called_over: dict[str, AgentEnd] = {}  # the connection over which a call came last
+        self._called_over: dict[str, AgentEnd] = {}  # the connection over which a call came or was answered last
         self._now = now
 
     def watch(self, direction: Direction, end: AgentEnd, data: bytes) -> None:
@@ -61,7 +61,7 @@ class Tap:
         if frame.method == "call":
             self.delivered[call_id] += 1
             if self._called_over.get(call_id) is end:
-                return  # a doubled frame, perhaps of a call that is answered already
+                return  # a doubled frame, perhaps of a call that is answered already, or one that crossed its answer
             self._called_over[call_id] = end
             # A call that is sent again over a new connection goes on, or, if its answer got lost, begins anew with the
             # time it says it has.
@@ -81,6 +81,7 @@ class Tap:
             if _invoke.decode(bytes(frame.params or b"{}")).attempt > 1:
                 self.retries[end.name] += 1
         elif frame.method is None and (call := self.open_calls.pop(str(frame.id), None)) is not None:
+            self._called_over[call.id] = end  # over which it may cross its answer, sent again after a new welcome
             late_s = self._now() - call.until
             if late_s > 0:
                 self.overdue.append((call.id, late_s))

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,7 @@ class World:
         self._store_weather = StoreWeather(random.Random(draws.random()))
         self._store: Store = self._make_store(directory)
         self._spans = MemorySpanStore()
+        self.totals: Counter[str] = Counter()  # what the gate has counted, over all its lives
         self.agents: list[AgentProcess] = []
         self.clients: list[ScriptedClient] = []
 
@@ -191,6 +193,10 @@ class World:
             checker.gate_started()
 
     def _gate_ended(self, *, killed: bool) -> None:
+        if self.platform is not None:
+            gateway = self.platform.gateway
+            counts = {name: count for name, count in vars(gateway.counters).items() if isinstance(count, int)}
+            self.totals.update({**counts, "openings": gateway.breakers.opened_total, "lives": 1})
         for checker in self.checkers:
             checker.gate_ended(killed=killed)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from agentgate.core.policy import Refuse, Ticket
+from agentgate.core.policy import Park, Refuse, Ticket
 from agentgate.core.slots import SlotTicket
 from agentgate.model import Outcome
 
@@ -35,8 +35,12 @@ class Slot:
     async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
         """Go onward with an instance; free the slot if no unit has taken it."""
         entered = self._clock.now()
-        decision = await self._parking.admit(passage.call, lambda ticket: self._parked(passage, ticket))
-        passage.queued_s = self._clock.now() - entered
+        passage.queued_s = 0.0
+        decision = self._slots.admit(passage.call, entered)
+        if isinstance(decision, Park):
+            self._parked(passage, decision.ticket)
+            decision = await self._parking.wait(decision.ticket)
+            passage.queued_s = self._clock.now() - entered
         if isinstance(decision, Refuse):
             return Outcome(error=decision.error)
         ticket = decision.ticket
