@@ -1,0 +1,98 @@
+"""The simulation finds what it is there for: a policy that is broken on purpose breaks a promise in the World."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentgate.config import Settings
+from agentgate.core import ledger
+from agentgate.core.budget import BudgetOptions, RetryBudget
+from agentgate.core.ledger import LedgerOptions
+from agentgate.core.policy import Ticket
+from agentgate.core.slots import Slots
+from agentgate.gateway.passage import Passage
+from agentgate.gateway.stages.replay import Replay
+from agentgate.model import Claim, Claimed, Outcome, Record
+from agentgate.testing.connection import Weather
+from agentgate.testing.faults import FaultMix, StoreMood
+from agentgate.testing.loop import run_virtual
+from agentgate.testing.sim import quieten
+from agentgate.testing.witness import Broken
+from agentgate.testing.world import Length, World
+
+# Handlers that fail now and then, and nothing else: the broken policy is the only thing that is wrong.
+FAILING = FaultMix(
+    weather=Weather(latency_s=(0.0005, 0.01)),
+    store=StoreMood(),
+    agent_killed_every_s=0.0,
+    agent_paused_every_s=0.0,
+    pause_s=0.0,
+    gate_killed_every_s=0.0,
+    handler_fault_share=0.4,
+)
+CREDIT_S = 20.0
+BUSY = Length(load_s=3.0, faults_s=40.0, pause_s=0.1)
+
+
+def broken_promise(settings: Settings | None = None) -> int:
+    """The number of the promise that a run of this world breaks."""
+    quieten()
+    with pytest.raises(Broken) as broken:
+        run_virtual(World(1, mix=FAILING, length=BUSY, settings=settings or Settings()).run)
+    return broken.value.invariant
+
+
+def test_the_world_is_whole_without_a_broken_policy(tmp_path: Path) -> None:
+    """What the tests below find is what they broke."""
+    quieten()
+    assert tmp_path.is_dir()
+    run_virtual(World(1, mix=FAILING, length=BUSY, settings=Settings()).run)
+
+
+def test_a_permit_that_is_not_given_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F104: a slot that stays taken after a failed call shows as units over the limit, or as calls without an end."""
+    settle = Slots.settle
+
+    def forgetful(self: Slots, ticket: Ticket, outcome: Outcome, now: float) -> None:
+        if outcome.ok:
+            settle(self, ticket, outcome, now)
+
+    monkeypatch.setattr(Slots, "settle", forgetful)
+    assert broken_promise() in (2, 7)
+
+
+def test_a_claim_that_is_not_checked_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F07: a gate that runs a key without looking whether it is taken does an effect twice."""
+    claim = ledger.claim
+
+    def careless(
+        record: Record | None, asked: Claim, *, gateway: str, gateway_epoch: int, now: float, options: LedgerOptions
+    ) -> Claimed:
+        del record
+        return claim(None, asked, gateway=gateway, gateway_epoch=gateway_epoch, now=now, options=options)
+
+    async def looks_away(self: Replay, passage: Passage, body: str) -> None:
+        del self, passage, body
+
+    monkeypatch.setattr(ledger, "claim", careless)
+    monkeypatch.setattr(Replay, "_look_up", looks_away)
+    assert broken_promise() == 1
+
+
+def test_a_budget_that_is_charged_late_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F24: a budget that is charged some time after a retry was planned is no bound for what happens meanwhile."""
+    take = RetryBudget.take
+    owed: list[tuple[float, str]] = []
+
+    def take_on_credit(self: RetryBudget, agent: str, now: float) -> bool:
+        while owed and owed[0][0] <= now:
+            take(self, owed.pop(0)[1], now)
+        owed.append((now + CREDIT_S, agent))
+        return self.tokens(agent, now) >= 1.0
+
+    monkeypatch.setattr(RetryBudget, "take", take_on_credit)
+    settings = replace(Settings(), budget=BudgetOptions(tokens_max=2.0, per_success=0.01, floor_s=60.0))
+    assert broken_promise(settings) == 7
