@@ -284,6 +284,7 @@ class World:
         await self._within(until, "every agent is connected", self._all_connected)
         for name in self._cast:
             await self._probe(name, until)
+        await self._within(until, "every handler that a probe set off has ended", lambda: not self.witness.live_runs)
         await self._within(until, "every answer is acknowledged", self._all_acknowledged)
 
     async def _within(self, until: float, what: str, holds: Callable[[], bool]) -> None:
