@@ -286,6 +286,7 @@ class World:
             await self._probe(name, until)
         await self._within(until, "every handler that a probe set off has ended", lambda: not self.witness.live_runs)
         await self._within(until, "every answer is acknowledged", self._all_acknowledged)
+        await asyncio.sleep(LOOK_S)  # for what is still on the wire: nobody acknowledges the answer to a read
 
     async def _within(self, until: float, what: str, holds: Callable[[], bool]) -> None:
         while not holds():
