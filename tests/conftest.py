@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+import structlog
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
@@ -37,6 +39,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(level)
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S_OF_LEVEL[level]))
+
+
+@pytest.fixture(autouse=True)
+def logs_as_before() -> Iterator[None]:
+    """A test that sets up logging does so for itself alone."""
+    logger = logging.getLogger("agentgate")
+    level, settings = logger.level, structlog.get_config()
+    yield
+    logger.setLevel(level)
+    structlog.configure(**settings)
 
 
 @pytest.fixture

@@ -112,7 +112,11 @@ def test_what_a_killed_instance_had_in_hand_is_judged_by_its_kind(tmp_path: Path
 
     effects = units_of(file)
     assert set(answers.codes("charge")) == {"outcome_unknown"}
-    assert {kind: answers.codes(kind) for kind in ("ship", "tag", "look")} == {"ship": {}, "tag": {}, "look": {}}
+    assert answers.codes("ship") == {}
+    # What may be run again is: a call fails only if each of its three attempts met a kill, and says that honestly.
+    lost = answers.codes("tag") + answers.codes("look")
+    assert set(lost) <= {"agent_lost"}
+    assert lost.total() <= KILLS
     assert (figures["checks"] > 0, figures["retries"] > 0) == (True, True)
     assert effects == before
     assert_one_effect(answers, effects, ("charge", "ship"))

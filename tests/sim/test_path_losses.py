@@ -171,6 +171,33 @@ def test_calls_to_an_agent_known_before_the_restart_queue_through_it() -> None:
     play(story)
 
 
+def test_what_rejoins_is_counted_before_those_who_waited_through_the_restart() -> None:
+    """B7, G1, DESIGN 4.5: a full instance that comes back to a restarted gate is full, whoever waits for it."""
+
+    async def story() -> None:
+        store = MemoryStore()
+        async with gate(store) as platform:
+            agent = WirePeer(platform, "bank", skills=SKILLS, concurrency=2).connect()
+            client = WirePeer(platform, "shop").connect()
+            running = [client.call("bank", "pay", key) for key in ("o1", "o2")]
+            units = [await agent.next() for _ in running]
+            await asyncio.sleep(2)
+        async with gate(store, seed=2) as platform:
+            agent.platform = client.platform = platform
+            waiting = client.connect().call("bank", "pay", "o3")
+            await asyncio.sleep(1)
+            agent.connect(units=tuple(agent.running(unit) for unit in units))
+            await asyncio.sleep(1)
+            assert agent.invoked.empty()
+            agent.answer(units[0], "paid")
+            agent.answer(await agent.next(), "paid as well")
+            assert (await waiting).value == "paid as well"
+            agent.answer(units[1], "paid")
+            assert not running[0].done()  # the client has not sent these again
+
+    play(story)
+
+
 def test_a_unit_that_does_not_stop_gives_its_slot_up_and_may_still_settle() -> None:
     """B11, F59: a hung handler does not hold a slot for ever; its late answer still counts for its key."""
 
