@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import structlog
@@ -28,9 +29,9 @@ class Instances:
         self._clock = clock
 
     def instance_joined(self, agent: str, instance: str, card: Card) -> None:
-        """It takes calls."""
+        """It takes calls; those who wait are served after the units that it reports have been counted."""
         self._slots.join(agent, instance, card.concurrency, self._clock.now())
-        self._parking.pump()
+        asyncio.get_running_loop().call_soon(self._parking.pump)
 
     def instance_away(self, agent: str, instance: str) -> None:
         """Its link is gone or silent; a silent connection is closed, so that the process makes a new one."""
