@@ -1,4 +1,4 @@
-"""What README shows is what happens: its files are run, and its commands exist."""
+"""What README shows is what happens: its files are run, its commands exist, its links lead somewhere."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ README: Final = (ROOT / "README.md").read_text(encoding="utf-8")
 FILE: Final = re.compile(r"<!-- file: (?P<name>\S+) -->\n```python\n(?P<text>.*?)\n```\n", re.DOTALL)
 CONSOLE: Final = re.compile(r"```console\n(.*?)```", re.DOTALL)
 INLINE: Final = re.compile(r"`(agentgate [^`]+)`")
+LINK: Final = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
 def command_lines() -> list[list[str]]:
@@ -103,3 +104,8 @@ def test_every_make_target_it_names_exists() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     named = {line[1] for line in command_lines() if line[0] == "make"}
     assert {"demo", "test"} <= named <= targets
+
+
+def test_every_page_it_points_to_exists() -> None:
+    """No link of README leads nowhere."""
+    assert [link for link in LINK.findall(README) if not (ROOT / link).exists()] == []
