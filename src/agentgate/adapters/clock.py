@@ -32,7 +32,7 @@ class SystemChance:
 
     def __init__(self) -> None:
         self._random = random.Random()
-        self._unread = b""
+        self._unread = ""
 
     def draw(self) -> float:
         """A float in [0, 1)."""
@@ -40,7 +40,8 @@ class SystemChance:
 
     def token_hex(self, byte_count: int) -> str:
         """An unguessable hexadecimal string of twice that length."""
-        if len(self._unread) < byte_count:
-            self._unread = secrets.token_bytes(max(POOL_BYTES, byte_count))
-        token, self._unread = self._unread[:byte_count], self._unread[byte_count:]
-        return token.hex()
+        length = 2 * byte_count
+        if len(self._unread) < length:
+            self._unread = secrets.token_hex(max(POOL_BYTES, byte_count))
+        token, self._unread = self._unread[:length], self._unread[length:]
+        return token

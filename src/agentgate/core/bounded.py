@@ -97,7 +97,9 @@ class BoundedMap(Generic[K, V]):
 
     def peek(self, key: K) -> V | None:
         """The value, for a query: nothing is created and nothing becomes younger."""
-        for row in (self._fresh, self._stale, self._held):
+        if key in self._fresh:  # nearly always, and asked several times a call
+            return self._fresh[key]
+        for row in (self._stale, self._held):
             if key in row:
                 return row[key]
         return None

@@ -175,10 +175,10 @@ class Breaker:
 
     def refusal(self, now: float, *, light: bool = True) -> float | None:
         """None when a call may enter now, else the seconds after which asking again makes sense."""
-        if self.state == "closed":
+        state = self.state_at(now)
+        if state == "closed":
             return None
-        self.advance(now)
-        if self.state == "open":
+        if state == "open":
             return self._until - now
         light_only_until = self.since + self._options.light_only_s
         if not light and now < light_only_until:
@@ -189,10 +189,9 @@ class Breaker:
 
     def enter(self, now: float, *, heavy: bool = False, limit_s: float = 0.0) -> Pass:
         """Let a call in; `limit_s` is its own longest time, where that is above the usual one."""
-        if self.state != "closed":
-            self.advance(now)
+        state = self.state_at(now)
         entered = Pass(self._era, now, heavy=heavy)
-        if self.state == "half_open":
+        if state == "half_open":
             usual_s = self._options.heavy_trial_timeout_s if heavy else self._options.trial_timeout_s
             self._trials[entered] = now + max(usual_s, limit_s)
         return entered
@@ -231,6 +230,12 @@ class Breaker:
         limit = self._options.backlog
         if limit is not None and queued >= limit and self.state == "closed":
             self._open("trip", now)
+
+    def state_at(self, now: float) -> State:
+        """The state now."""
+        if self.state != "closed":
+            self.advance(now)
+        return self.state
 
     def advance(self, now: float) -> None:
         """Apply what the passing of time means, as of when it was due."""

@@ -167,6 +167,8 @@ class Breakers:
 
     def openings(self) -> list[Opening]:
         """What opened since the last call; of one that did so more than once, the last time."""
+        if not self._opened:
+            return []
         opened = {(opening.agent, opening.task_type): opening for opening in self._opened}
         self._opened.clear()
         return list(opened.values())
@@ -174,12 +176,9 @@ class Breakers:
     def state(self, agent: str, task_type: str, now: float) -> State:
         """The state a call of this type meets: the severer of its type's breaker and the agent's own."""
         own, typed = self._own.peek(agent), self._typed.peek((agent, task_type))
-        met: list[State] = ["closed"]
-        for breaker in (own.breaker if own else None, typed):
-            if breaker is not None:
-                breaker.advance(now)
-                met.append(breaker.state)
-        return max(met, key=SEVERITY.__getitem__)
+        of_agent = "closed" if own is None else own.breaker.state_at(now)
+        of_type = "closed" if typed is None else typed.state_at(now)
+        return of_agent if SEVERITY[of_agent] > SEVERITY[of_type] else of_type
 
     def states(self, now: float) -> list[BreakerState]:
         """Every breaker that is remembered, by agent and task type."""
@@ -188,12 +187,12 @@ class Breakers:
         return sorted(own + typed, key=lambda shown: (shown.agent, shown.task_type or ""))
 
     def _refusal(self, call: Call, own: _Own | None, typed: Breaker | None, now: float) -> Problem | None:
-        if own is not None:
-            light = own.breaker.state == "closed" or (not call.heavy and own.lightness.is_light(call.task_type))
+        if own is not None and own.breaker.state != "closed":
+            light = not call.heavy and own.lightness.is_light(call.task_type)
             wait_s = own.breaker.refusal(now, light=light)
             if wait_s is not None:
                 return problem("breaker_open", retry_after_s=wait_s, detail=f"{call.agent} cannot be reached")
-        if typed is not None:
+        if typed is not None and typed.state != "closed":
             wait_s = typed.refusal(now, light=not call.heavy)
             if wait_s is not None:
                 return problem("breaker_open", retry_after_s=wait_s, detail=f"{call.agent} fails at {call.task_type}")

@@ -153,6 +153,8 @@ class ChainGuard:
         return problem("chain_limit", retry_after_s=wait_s, detail=detail)
 
     def _loop(self, call: Call) -> Problem | None:
+        if not call.parent_unit:
+            return None
         path = [call]
         for above in self.units.ancestors(call.parent_unit):
             path.append(above.call)
@@ -162,7 +164,7 @@ class ChainGuard:
 
     def _take(self, call: Call, now: float, *, would: str = "") -> ChainTicket:
         parent = self.units.get(call.parent_unit)
-        chain = self._chains[call.id] = self._chain_above(call)
+        chain = self._chains[call.id] = parent.chain if parent is not None else Chain()
         chain.calls += 1
         if parent is not None:
             parent.calls += 1

@@ -82,8 +82,10 @@ def _is_light(value: Any) -> bool:
         return False
     if kind is str:
         return True
-    items = value.values() if kind is dict else value
-    return not any(type(item) in _SIZED and len(item) > _LIGHT_MAX for item in items)
+    for item in value.values() if kind is dict else value:
+        if type(item) in _SIZED and len(item) > _LIGHT_MAX:
+            return False
+    return True
 
 
 def _names_secret(text: str) -> bool:

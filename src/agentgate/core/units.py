@@ -20,9 +20,9 @@ Not covered: when a unit is open (`core.unit_life`), and what is allowed within 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from agentgate.core.traceparent import TraceParent, parse_traceparent
+from agentgate.core.traceparent import parse_traceparent
 from agentgate.core.unit_token import UnitTokens
 from agentgate.model import Call, Problem, problem
 
@@ -60,6 +60,10 @@ class Attribution(NamedTuple):
     depth: int = 0
     linked: bool = True
     refused: Problem | None = None
+
+
+ROOT: Final = Attribution()
+UNLINKED: Final = Attribution(linked=False)
 
 
 class OpenUnits:
@@ -118,14 +122,15 @@ class OpenUnits:
         """Where a call of this caller belongs; token and traceparent as they came, empty for none."""
         if token:
             return self._by_token(tokens, token, caller)
-        trace = parse_traceparent(traceparent)
+        trace = parse_traceparent(traceparent) if traceparent else None
         spanned = self._by_span.get(trace.span_id) if trace is not None else None
         if spanned is not None and spanned.call.agent == caller:
             return _child_of(spanned)
-        mine = self._by_instance.get(instance, {})
-        if len(mine) == 1:
+        mine = self._by_instance.get(instance)
+        if mine is not None and len(mine) == 1:
             return _child_of(next(iter(mine.values())))
-        trace = trace or TraceParent("", "")
+        if trace is None:
+            return UNLINKED if mine else ROOT
         return Attribution(parent_span_id=trace.span_id, root=trace.trace_id, linked=not mine)
 
     def _by_token(self, tokens: UnitTokens, token: str, caller: str) -> Attribution:

@@ -51,7 +51,7 @@ from agentgate.model.link import InvokeParams
 from agentgate.runtime.service import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from agentgate.core.slots import SlotTicket
     from agentgate.ports.clock import Chance, Clock
@@ -163,9 +163,9 @@ class Gateway(Service):
         )
         return await self.run(Passage(filled, self._clock.wall()))
 
-    async def run(self, passage: Passage) -> Outcome:
+    def run(self, passage: Passage) -> Awaitable[Outcome]:
         """Walk a passage down the path."""
-        return await self.pipeline.run(passage)
+        return self.pipeline.run(passage)
 
     def connect(
         self, send: Callable[[bytes], None], close: Callable[[str], None], *, tenant: str = "default"

@@ -38,7 +38,7 @@ def call_span(passage: Passage, outcome: Outcome, now: float) -> Span:
         code=error.code if error is not None else "",
         fault=error.fault if error is not None else "",
         detail=error.detail if error is not None else "",
-        sent=passage.sent if error is None else error.sent,
+        sent=passage.attempts > 0 if error is None else error.sent,
         replayed=outcome.replayed,
         joined=outcome.joined,
         linked=call.linked,
@@ -87,4 +87,4 @@ def attempt_span(passage: Passage, outcome: Outcome, began: float, now: float) -
 
 
 def _ms(seconds: float) -> float:
-    return round(seconds * 1000, 3)
+    return int(seconds * 1_000_000) / 1000

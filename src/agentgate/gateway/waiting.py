@@ -7,7 +7,8 @@ A future of a unit or of a store write has an owner of its own; whoever waits fo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 
@@ -17,31 +18,37 @@ def _observe(future: asyncio.Future[Any]) -> None:
         future.exception()
 
 
-def _wake(waiter: asyncio.Future[None], _done: object = None) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
-
-
-async def first(futures: Iterable[asyncio.Future[Any]], until: float) -> asyncio.Future[Any] | None:
+async def first(futures: Sequence[asyncio.Future[Any]], until: float) -> asyncio.Future[Any] | None:
     """The first done future of those given, or None when loop time `until` passes before."""
-    waited = tuple(futures)
-    for future in waited:
-        if future.done():
-            return future
+    done = _done(futures)
+    if done is not None:
+        return done
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
-
-    def wake(_done: object = None) -> None:
-        _wake(waiter)
-
-    for future in waited:
+    wake = partial(_wake, waiter)
+    for future in futures:
         future.add_done_callback(wake)
-    timer = loop.call_at(until, _wake, waiter)
+    timer = loop.call_at(until, wake)
     try:
         await waiter
     finally:
         timer.cancel()
-        for future in waited:
+        for future in futures:
             future.remove_done_callback(wake)
-            future.add_done_callback(_observe)
-    return next((future for future in waited if future.done()), None)
+            if future.done():
+                _observe(future)
+            else:
+                future.add_done_callback(_observe)
+    return _done(futures)
+
+
+def _done(futures: Sequence[asyncio.Future[Any]]) -> asyncio.Future[Any] | None:
+    for future in futures:  # a loop, because a generator costs twice as much, and this is on the path of every call
+        if future.done():
+            return future
+    return None
+
+
+def _wake(waiter: asyncio.Future[None], _done: object = None) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
