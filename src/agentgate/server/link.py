@@ -1,9 +1,10 @@
 """The socket side of the link: WebSocket frames in, WebSocket frames out, as cheap as they get.
 
 uvicorn accepts the connection, reads the request, and hands the transport to this protocol when the request asks for
-a WebSocket; so the link shares the port with the HTTP API. From there on websockets' sans-I/O protocol does the
-framing, and messages go straight into the session, in the callback that read them: no task, no queue and no ASGI
-event per message. What that saves is in docs/explanation/performance.md.
+a WebSocket; so the link shares the port with the HTTP API. From there on frames are cut from the stream
+(`framing`), websockets' sans-I/O protocol looks after those that are no plain message, and messages go straight into
+the session, in the callback that read them: no task, no queue and no ASGI event per message. What that saves is in
+docs/explanation/performance.md.
 """
 
 from __future__ import annotations
@@ -23,12 +24,16 @@ from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
 from agentgate.model.link import LINK_PATH, SUBPROTOCOL
+from agentgate.server import framing
 from agentgate.server.access import access_finding
 from agentgate.server.options import ServerOptions
 
 FRAMES_AT_ONCE: Final = 64  # then others have their turn: a peer that floods must not hold up the rest
 CLOSE_S: Final = 2.0  # for the peer to take the last frames and answer the good-bye
 REASON_BYTES_MAX: Final = 123  # what a WebSocket close frame can carry
+
+HEAD_END: Final = b"\r\n\r\n"
+MESSAGE_PARTS: Final = frozenset({Opcode.TEXT, Opcode.BINARY, Opcode.CONT})
 
 POLICY_VIOLATION: Final = 1008
 UNSUPPORTED_DATA: Final = 1003
@@ -84,8 +89,10 @@ class LinkProtocol(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._session: Session | None = None
+        self._unread = bytearray()  # the beginning of a frame
         self._parts: list[bytes] = []  # of a message in several frames
-        self._backlog: list[Frame] = []  # read, not handled yet
+        self._is_in_parts = False  # what comes next belongs to a message that has begun
+        self._backlog: list[bytes | Frame] = []  # read, not handled yet: messages, and frames of another kind
         self._is_paused = False
         self._is_ending = False
         self._heard_at = self._loop.time()
@@ -110,13 +117,16 @@ class LinkProtocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Bytes from the peer; the first call brings the request itself."""
         self._heard_at = self._loop.time()
-        self._ws.receive_data(data)
-        for event in self._ws.events_received():
-            if isinstance(event, Request):
-                self._answer_request(event)
-            else:
-                self._backlog.append(cast("Frame", event))
-        self._write()
+        if self._ws.state is State.CONNECTING:
+            head, end, data = data.partition(HEAD_END)
+            self._receive(head + end)
+        if self._unread:
+            self._unread += data
+            if framing.place(self._unread, 0, self.links.options.frame_bytes_max) is None:
+                return
+            data = bytes(self._unread)
+            self._unread.clear()
+        self._cut_frames(data)
         self._handle_backlog()
 
     def eof_received(self) -> None:
@@ -142,10 +152,9 @@ class LinkProtocol(asyncio.Protocol):
 
     def send(self, data: bytes) -> None:
         """Send one message, or cut a peer that does not read what it was sent."""
-        if self._ws.state is not State.OPEN:
+        if self._ws.state is not State.OPEN or self._transport.is_closing():
             return
-        self._ws.send_text(data)
-        self._write()
+        self._transport.write(framing.framed(data))
         waiting = self._transport.get_write_buffer_size()
         if waiting > self.links.options.queue_bytes_max:
             self._cut("the peer does not read", waiting_bytes=waiting)
@@ -180,6 +189,30 @@ class LinkProtocol(asyncio.Protocol):
             return self._ws.reject(403, finding + "\n")
         return None
 
+    def _cut_frames(self, stream: bytes) -> None:
+        """Put every complete frame into the backlog."""
+        start = 0
+        while (frame := framing.place(stream, start, self.links.options.frame_bytes_max)) is not None:
+            start = frame.end
+            message = None if self._is_in_parts else framing.message(stream, frame)
+            if message is None:
+                self._receive(stream[frame.start : frame.end])
+            else:
+                self._backlog.append(message)
+        self._unread += stream[start:]
+
+    def _receive(self, data: bytes) -> None:
+        """Let the WebSocket protocol look at what it alone understands."""
+        self._ws.receive_data(data)
+        for event in self._ws.events_received():
+            if isinstance(event, Request):
+                self._answer_request(event)
+            elif isinstance(event, Frame):
+                if event.opcode in MESSAGE_PARTS:
+                    self._is_in_parts = not event.fin
+                self._backlog.append(event)
+        self._write()
+
     def _handle_backlog(self) -> None:
         """Handle what was read, a bounded number at a time; reading goes on when all of it is handled."""
         batch, self._backlog = self._backlog[:FRAMES_AT_ONCE], self._backlog[FRAMES_AT_ONCE:]
@@ -194,9 +227,9 @@ class LinkProtocol(asyncio.Protocol):
             self._is_paused = False
             self._transport.resume_reading()
 
-    def _handle(self, frame: Frame, session: Session) -> None:
-        if frame.opcode is Opcode.TEXT and frame.fin:
-            session.on_frame(bytes(frame.data))
+    def _handle(self, frame: bytes | Frame, session: Session) -> None:
+        if isinstance(frame, bytes):
+            session.on_frame(frame)
         elif frame.opcode in (Opcode.TEXT, Opcode.CONT):
             self._parts.append(bytes(frame.data))
             if frame.fin:
