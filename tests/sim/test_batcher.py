@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agentgate.errors import StoreBadInput, StoreBroke
 from agentgate.runtime.batcher import Batcher, BatcherOptions
+from agentgate.runtime.later import Later
 from agentgate.testing.loop import run_virtual
 
 Apply = Callable[[Sequence[int]], Awaitable[Sequence[int]]]
@@ -174,7 +175,7 @@ def test_leaving_applies_what_waits(cancelled: bool) -> None:
     """The batcher is left with everything applied, also when its owner was cancelled; outside it takes nothing."""
     store = Store()
 
-    async def owner(futures: list[asyncio.Future[int]]) -> None:
+    async def owner(futures: list[Later[int]]) -> None:
         batcher = Batcher(store.apply, BatcherOptions(items_max=2))
         with pytest.raises(StoreBroke, match="not in use"):
             _ = batcher.submit(0)
@@ -188,7 +189,7 @@ def test_leaving_applies_what_waits(cancelled: bool) -> None:
                 _ = batcher.submit(0)
 
     async def main() -> None:
-        futures: list[asyncio.Future[int]] = []
+        futures: list[Later[int]] = []
         async with asyncio.TaskGroup() as group:
             task = group.create_task(owner(futures))
             await asyncio.sleep(0.5)
@@ -204,7 +205,7 @@ def test_a_second_cancellation_ends_the_wait_and_says_so() -> None:
     """Whoever does not let the batcher finish leaves waiters with an error, never without an answer."""
 
     async def main() -> None:
-        futures: list[asyncio.Future[int]] = []
+        futures: list[Later[int]] = []
 
         async def owner() -> None:
             async with Batcher(Store().apply, BatcherOptions(items_max=2)) as batcher:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from agentgate.runtime.service import Service
 from agentgate.testing.loop import run_virtual
@@ -88,3 +89,43 @@ def test_an_error_inside_is_not_hidden() -> None:
     with pytest.raises(KeyError, match="inside"):
         run_virtual(main)
     assert ticker.ended == 1
+
+
+class Desk(Service):
+    """Does what it is asked for."""
+
+    def ask(self, seconds: float, *, defect: bool = False) -> asyncio.Task[None]:
+        return self._task(self._serve(seconds, defect=defect))
+
+    async def _serve(self, seconds: float, *, defect: bool) -> None:
+        await asyncio.sleep(seconds)
+        if defect:
+            raise ValueError("a defect")
+
+
+def test_a_request_that_fails_ends_nothing_but_itself() -> None:
+    """The service goes on for the others, and says what happened."""
+
+    async def main() -> None:
+        async with Desk() as desk:
+            failed, served = desk.ask(1.0, defect=True), desk.ask(2.0)
+            await asyncio.wait([failed, served])
+            assert isinstance(failed.exception(), ValueError)
+            assert served.exception() is None
+
+    with capture_logs() as logs:
+        run_virtual(main)
+    assert [entry["event"] for entry in logs] == ["request_failed_inside"]
+
+
+def test_no_request_outlives_the_service() -> None:
+    """Whoever is still at work is cancelled, and has ended when the service is left."""
+
+    async def main() -> None:
+        async with Desk() as desk:
+            task = desk.ask(100.0)
+            await asyncio.sleep(1.0)
+        assert task.cancelled()
+        assert asyncio.get_running_loop().time() == 1.0
+
+    run_virtual(main)

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from agentgate.core.bounded import BoundedMap
 from agentgate.errors import StoreError
-from agentgate.gateway.waiting import first
 from agentgate.model import Call, Change, KeyId, Outcome, Record, check_type, failure
+from agentgate.runtime.later import first
 
 if TYPE_CHECKING:
     from agentgate.gateway.counters import Counters

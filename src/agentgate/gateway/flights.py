@@ -17,8 +17,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Literal
 
-from agentgate.gateway.waiting import first
 from agentgate.model import KeyId, Outcome
+from agentgate.runtime.later import Later, first
 
 if TYPE_CHECKING:
     from agentgate.gateway.passage import Passage
@@ -45,7 +45,7 @@ class Flight:
         self.answer: Outcome | Recheck | None = None
         self.may_have_run = False  # an attempt was sent, and nobody said that nothing happened
         self.place = 0  # the owner's place in the target's queue, for whoever takes over
-        self._joiners: dict[Passage, asyncio.Future[JoinEnd]] = {}
+        self._joiners: dict[Passage, Later[JoinEnd]] = {}
 
     @property
     def sent(self) -> bool:
@@ -62,7 +62,7 @@ class Flight:
 
     async def join(self, passage: Passage) -> JoinEnd | None:
         """Wait for the flight's end, for ownership, or (None) until the caller's own deadline."""
-        future: asyncio.Future[JoinEnd] = asyncio.get_running_loop().create_future()
+        future: Later[JoinEnd] = Later()
         self._joiners[passage] = future
         try:
             done = await first([future], passage.call.deadline)

@@ -20,6 +20,7 @@ from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record
 from agentgate.ports.clock import Clock
 from agentgate.ports.store import Store
 from agentgate.runtime.batcher import Batcher
+from agentgate.runtime.later import Later
 
 log = structlog.get_logger(__name__)
 
@@ -55,17 +56,17 @@ class Ledger:
         self._closing = True
         await self._batchers.aclose()
 
-    def lookup(self, key: KeyId) -> asyncio.Future[Record | None]:
+    def lookup(self, key: KeyId) -> Later[Record | None]:
         """The live record of a key."""
         return self._lookups.submit(key)
 
-    def claim(self, claim: Claim) -> asyncio.Future[Claimed]:
+    def claim(self, claim: Claim) -> Later[Claimed]:
         """Ask for the right to run a key; granted means: on disk."""
         return self._claims.submit(claim)
 
-    def report(self, change: Change) -> asyncio.Future[Changed]:
-        """Say what became of a unit. The future comes true when it is on disk; only closing cancels it."""
-        done: asyncio.Future[Changed] = asyncio.get_running_loop().create_future()
+    def report(self, change: Change) -> Later[Changed]:
+        """Say what became of a unit. It comes true when it is on disk; only closing cancels it."""
+        done: Later[Changed] = Later()
         self._report(change, done, REPORT_AGAIN_S)
         return done
 
@@ -86,7 +87,7 @@ class Ledger:
         """Delete some expired records; returns how many went."""
         return await self._store.sweep(self._clock.wall(), limit)
 
-    def _report(self, change: Change, done: asyncio.Future[Changed], again_s: float) -> None:
+    def _report(self, change: Change, done: Later[Changed], again_s: float) -> None:
         if self._closing:
             done.cancel()
             return
@@ -96,7 +97,7 @@ class Ledger:
             self._report_again(change, done, again_s)
             return
 
-        def reported(future: asyncio.Future[Changed]) -> None:
+        def reported(future: Later[Changed]) -> None:
             if done.done():
                 return
             if future.cancelled():
@@ -107,9 +108,9 @@ class Ledger:
                 log.warning("ledger_report_repeated", error=str(error), change=change.event)
                 self._report_again(change, done, again_s)
 
-        attempt.add_done_callback(reported)
+        attempt.then(reported)
 
-    def _report_again(self, change: Change, done: asyncio.Future[Changed], again_s: float) -> None:
+    def _report_again(self, change: Change, done: Later[Changed], again_s: float) -> None:
         loop = asyncio.get_running_loop()
         loop.call_later(again_s, self._report, change, done, min(again_s * 2, REPORT_AGAIN_S_MAX))
 

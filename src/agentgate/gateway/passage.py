@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agentgate.core.keys import shown_key
-from agentgate.gateway.waiting import first
 from agentgate.model import Call, Outcome, Problem, Skill
+from agentgate.runtime.later import first
 
 if TYPE_CHECKING:
     from agentgate.core.slots import SlotTicket

@@ -16,6 +16,7 @@ from agentgate.core.unit_life import HOLDS_SLOT, TABLE, UnitEvent, UnitState
 from agentgate.gateway.flights import RECHECK
 from agentgate.model import Call, Change, Changed, LedgerEvent, Outcome, failure
 from agentgate.model.link import StopKind
+from agentgate.runtime.later import Later
 
 if TYPE_CHECKING:
     from agentgate.core.chain import ChainGuard
@@ -65,7 +66,7 @@ class Unit:
         self.flight = flight
         self.keyed = flight is not None
         self.state: UnitState = "claiming"
-        self.answer: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self.answer: Later[Outcome] = Later()
         self.epoch = 0  # of its record
         self.span_id = ""
         self.sent = False
@@ -177,7 +178,7 @@ class Units:
     def answered(self, unit: Unit, event: LedgerEvent, outcome: Outcome, on_disk: Callable[[], None]) -> None:
         """Its process says what it came to; `on_disk` is called when that is settled."""
         if unit.ended:
-            unit.answer.add_done_callback(lambda _answer: on_disk())
+            unit.answer.then(lambda _answer: on_disk())
             return
         self._sample(unit, outcome)
         self._end(unit, event, outcome, on_disk)
@@ -214,14 +215,14 @@ class Units:
             return
         change = Change(key=unit.call.key_id, epoch=unit.epoch, unit=unit.id, event=event, outcome=outcome)
         done = self._ledger.report(change)
-        done.add_done_callback(lambda future: self._written(unit, event, outcome, future, on_disk))
+        done.then(lambda written: self._written(unit, event, outcome, written, on_disk))
 
     def _written(
         self,
         unit: Unit,
         event: LedgerEvent,
         outcome: Outcome,
-        written: asyncio.Future[Changed],
+        written: Later[Changed],
         on_disk: Callable[[], None],
     ) -> None:
         if written.cancelled():  # the gate is closing; the next one asks the instance again

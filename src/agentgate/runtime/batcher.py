@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from agentgate.errors import StoreBroke
+from agentgate.runtime.later import Later
 from agentgate.runtime.service import Service
 
 Item = TypeVar("Item")
@@ -42,10 +43,10 @@ class BatcherOptions:
 
 class _Waiter(NamedTuple, Generic[Item, Answer]):
     item: Item
-    answer: asyncio.Future[Answer]
+    answer: Later[Answer]
 
     def settle(self, answer: Answer) -> None:
-        """Hand over the answer; a waiter that left has cancelled its future."""
+        """Hand over the answer; nobody may wait any more, and the owner of the answer has ended it."""
         if not self.answer.done():
             self.answer.set_result(answer)
 
@@ -76,18 +77,18 @@ class Batcher(Service, Generic[Item, Answer]):
         self._idle.set()
         self._open = False
 
-    def submit(self, item: Item) -> asyncio.Future[Answer]:
+    def submit(self, item: Item) -> Later[Answer]:
         """Queue one request; raises `StoreBroke` when too many wait already, or when the batcher is not open."""
         if not self._open:
             raise StoreBroke("the store is not in use: the gateway is starting or has stopped")
         if len(self._waiting) >= self._options.waiting_max:
             raise StoreBroke(f"the store does not keep up: {len(self._waiting)} requests wait for it")
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiter(item, future))
+        answer: Later[Answer] = Later()
+        self._waiting.append(_Waiter(item, answer))
         if self._idle.is_set():
             self._idle.clear()
             self._spawn(self._drain())
-        return future
+        return answer
 
     @property
     def waiting(self) -> int:

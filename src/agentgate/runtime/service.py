@@ -7,18 +7,24 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Self
 
+import structlog
+
+log = structlog.get_logger(__name__)
+
 
 class Service:
     """An async context manager that owns a TaskGroup; no task of a service outlives it.
 
-    Subclasses override `_start` (ready when it returns) and `_stop` (ask the tasks to end; the default cancels them)
-    and start tasks with `_spawn`. A task that raises ends the service and whoever entered it, as in any TaskGroup.
-    Enter it once; stopping is by leaving.
+    Subclasses override `_start` (ready when it returns) and `_stop` (ask the tasks to end; the default cancels them).
+    What they are made of runs in tasks started with `_spawn`: one that raises ends the service and whoever entered it,
+    as in any TaskGroup. What they are asked for runs in tasks started with `_task`: one that raises is logged, and the
+    service goes on for the others. Enter it once; stopping is by leaving.
     """
 
     def __init__(self) -> None:
         self._tasks = asyncio.TaskGroup()
         self._running: set[asyncio.Task[None]] = set()
+        self._requests: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
@@ -50,25 +56,33 @@ class Service:
 
     async def _leave(self, error: BaseException | None) -> None:
         """Wait for the tasks. An error from inside comes out as it is; the group would wrap it in a group of one."""
-        if isinstance(error, asyncio.CancelledError):  # the group has to know: it may have been its own doing
-            await self._tasks.__aexit__(type(error), error, error.__traceback__)
-        else:
-            await self._tasks.__aexit__(None, None, None)
+        try:
+            if isinstance(error, asyncio.CancelledError):  # the group has to know: it may have been its own doing
+                await self._tasks.__aexit__(type(error), error, error.__traceback__)
+            else:
+                await self._tasks.__aexit__(None, None, None)
+        finally:
+            while self._requests:
+                await asyncio.wait(self._requests)
 
     async def _cancel(self) -> None:
-        for task in self._running:
+        for task in (*self._running, *self._requests):
             task.cancel()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine as long as the service lives at most."""
-        self._own(self._tasks.create_task(work))
-
-    def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """The same, for whoever may have to cancel it before."""
         task = self._tasks.create_task(work)
-        self._own(task)
-        return task
-
-    def _own(self, task: asyncio.Task[None]) -> None:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+
+    def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run one of many short coroutines, which somebody may cancel; outside of the group it costs half."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._requests.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._requests.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("request_failed_inside", exc_info=error)

@@ -13,8 +13,8 @@ from agentgate.core.keys import fingerprint
 from agentgate.errors import StoreError
 from agentgate.gateway.entry import SPAN_ID_BYTES
 from agentgate.gateway.units import Unit
-from agentgate.gateway.waiting import first
 from agentgate.model import Claim, Claimed, Outcome, failure
+from agentgate.runtime.later import Later, first
 
 if TYPE_CHECKING:
     from agentgate.gateway.parts import Parts
@@ -73,7 +73,7 @@ class ClaimKey:
             return failure("deadline_exceeded", detail="the store took longer than the call had time")
         return self._judge(passage, unit, future)
 
-    def _judge(self, passage: Passage, unit: Unit, future: asyncio.Future[Claimed]) -> Claimed | Outcome:
+    def _judge(self, passage: Passage, unit: Unit, future: Later[Claimed]) -> Claimed | Outcome:
         error = future.exception()
         if error is not None:
             self._units.unsent(unit, _store_down(error))
@@ -85,10 +85,10 @@ class ClaimKey:
         passage.lost_race = True
         return failure("in_progress", detail="another call of the same key was faster")
 
-    def _free_when_known(self, unit: Unit, future: asyncio.Future[Claimed]) -> None:
+    def _free_when_known(self, unit: Unit, future: Later[Claimed]) -> None:
         gone = failure("cancelled", detail="the caller left before it was sent")
 
-        def known(claim: asyncio.Future[Claimed]) -> None:
+        def known(claim: Later[Claimed]) -> None:
             if claim.cancelled() or unit.ended:
                 return
             if claim.exception() is None and not claim.result().granted:
@@ -96,7 +96,7 @@ class ClaimKey:
             else:
                 self._units.unsent(unit, gone)
 
-        future.add_done_callback(known)
+        future.then(known)
 
 
 def _claim_of(passage: Passage, unit: Unit) -> Claim:

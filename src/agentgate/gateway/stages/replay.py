@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from agentgate.core.keys import fingerprint
 from agentgate.errors import StoreError
 from agentgate.gateway.flights import RECHECK, TAKE_OVER, Flight
-from agentgate.gateway.waiting import first
 from agentgate.model import Outcome, Record, failure
+from agentgate.runtime.later import first
 
 if TYPE_CHECKING:
     from agentgate.gateway.parts import Parts
