@@ -36,6 +36,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final, Literal, NamedTuple
 
+from msgspec import Struct
+
 from agentgate.core.breaker_window import FAULT, OK, REJECTED, SLOW, Window
 from agentgate.core.ranges import require
 from agentgate.core.table import step
@@ -103,16 +105,13 @@ class BreakerOptions:
             raise ValueError(f"open_max_s ({self.open_max_s:g}) must not be below open_s ({self.open_s:g})")
 
 
-class Pass:
+class Pass(Struct, eq=False):
     """One call's way through one breaker, from `enter` to `leave`."""
 
-    __slots__ = ("entered_at", "era", "fault", "heavy")
-
-    def __init__(self, era: int, now: float, *, heavy: bool) -> None:
-        self.era = era
-        self.entered_at = now
-        self.heavy = heavy
-        self.fault: Fault | None = None  # how it was counted, if it was a fault that counted
+    era: int
+    entered_at: float
+    heavy: bool
+    fault: Fault | None = None  # how it was counted, if it was a fault that counted
 
 
 class Fault(NamedTuple):
@@ -190,7 +189,7 @@ class Breaker:
     def enter(self, now: float, *, heavy: bool = False, limit_s: float = 0.0) -> Pass:
         """Let a call in; `limit_s` is its own longest time, where that is above the usual one."""
         state = self.state_at(now)
-        entered = Pass(self._era, now, heavy=heavy)
+        entered = Pass(self._era, now, heavy)
         if state == "half_open":
             usual_s = self._options.heavy_trial_timeout_s if heavy else self._options.trial_timeout_s
             self._trials[entered] = now + max(usual_s, limit_s)

@@ -29,7 +29,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from agentgate.core.bounded import BoundedMap
-from agentgate.core.breaker import Breaker, BreakerOptions, Result, State
+from agentgate.core.breaker import Breaker, BreakerOptions, Pass, Result, State
 from agentgate.core.lightness import Lightness
 from agentgate.core.policy import Admit, Refuse, Ticket, Wake
 from agentgate.core.verdict import Verdict, verdict_of
@@ -79,18 +79,13 @@ class BreakerState:
     opened: int
 
 
-class BreakerTicket(Ticket):
+class BreakerTicket(Ticket, eq=False, kw_only=True):
     """A call that entered two breakers."""
 
-    __slots__ = ("own", "own_pass", "typed", "typed_pass")
-
-    def __init__(self, call: Call, own: _Own, typed: Breaker, now: float, *, would: str = "") -> None:
-        super().__init__(call, would=would)
-        limit_s = call.skill_timeout_s or 0.0  # an honest answer of this skill may take so long
-        self.own = own
-        self.typed = typed
-        self.own_pass = own.breaker.enter(now, heavy=call.heavy, limit_s=limit_s)
-        self.typed_pass = typed.enter(now, heavy=call.heavy, limit_s=limit_s)
+    own: _Own
+    own_pass: Pass
+    typed: Breaker
+    typed_pass: Pass
 
 
 class Breakers:
@@ -199,7 +194,15 @@ class Breakers:
         return None
 
     def _enter(self, call: Call, own: _Own, typed: Breaker, now: float, *, would: str = "") -> BreakerTicket:
-        ticket = BreakerTicket(call, own, typed, now, would=would)
+        limit_s = call.skill_timeout_s or 0.0  # an honest answer of this skill may take so long
+        ticket = BreakerTicket(
+            call,
+            would,
+            own=own,
+            own_pass=own.breaker.enter(now, heavy=call.heavy, limit_s=limit_s),
+            typed=typed,
+            typed_pass=typed.enter(now, heavy=call.heavy, limit_s=limit_s),
+        )
         for breaker in (own.breaker, typed):
             if breaker.state == "half_open":
                 self._trying[breaker] = None

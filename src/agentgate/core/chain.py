@@ -58,17 +58,13 @@ class ChainOptions:
         require(self, "calls_max", "callers_max", low=1)
 
 
-class ChainTicket(Ticket):
+class ChainTicket(Ticket, eq=False, kw_only=True):
     """A call that counts in its chain."""
 
-    __slots__ = ("chain", "done", "parent", "stamp")
-
-    def __init__(self, call: Call, chain: Chain, parent: OpenUnit | None, *, would: str) -> None:
-        super().__init__(call, would=would)
-        self.chain = chain
-        self.parent = parent
-        self.stamp: float | None = None  # when it was taken from the budget of unlinked calls
-        self.done = False
+    chain: Chain
+    parent: OpenUnit | None
+    stamp: float | None = None  # when it was taken from the budget of unlinked calls
+    done: bool = False
 
 
 class ChainGuard:
@@ -168,7 +164,7 @@ class ChainGuard:
         chain.calls += 1
         if parent is not None:
             parent.calls += 1
-        ticket = ChainTicket(call, chain, parent, would=would)
+        ticket = ChainTicket(call, would, chain=chain, parent=parent)
         if not call.linked and self._options.unlinked_per_minute:
             self._stamps_of(call.caller).append(now)
             ticket.stamp = now

@@ -57,14 +57,10 @@ class _Rest:
         self.parked: dict[CoolDownTicket, None] = {}
 
 
-class CoolDownTicket(Ticket):
+class CoolDownTicket(Ticket, eq=False, kw_only=True):
     """A call that was admitted, or that waits for an agent's end."""
 
-    __slots__ = ("rest",)
-
-    def __init__(self, call: Call, rest: _Rest | None = None, *, would: str = "") -> None:
-        super().__init__(call, would=would)
-        self.rest = rest
+    rest: _Rest | None = None
 
 
 class CoolDown:
@@ -93,7 +89,7 @@ class CoolDown:
         error = self._refusal(rest, call, now)
         if error is not None:
             return Refuse(error)
-        ticket = CoolDownTicket(call, rest)
+        ticket = CoolDownTicket(call, rest=rest)
         rest.parked[ticket] = None
         self._waiting[rest] = None
         self._due = min(self._due, rest.end)

@@ -33,7 +33,6 @@ from agentgate.core.breakers import BreakerTicket
 from agentgate.core.policy import Ticket
 from agentgate.core.ranges import require
 from agentgate.core.table import step
-from agentgate.model import Call
 
 Phase = Literal["here", "away", "draining", "gone"]  # as the directory says
 Standing = Literal["in", "out", "trial"]
@@ -82,25 +81,21 @@ class SlotOptions:
             raise ValueError(f"eject_max_s ({self.eject_max_s:g}) must not be below eject_s ({self.eject_s:g})")
 
 
-class SlotTicket(Ticket):
+class SlotTicket(Ticket, eq=False, kw_only=True):
     """A call that waits for a slot or has one; `instance` names whose, once it has.
 
     `place` is where it stood in the queue, for whoever takes the place over. `breaker` is for the gateway: the ticket
     of the same attempt at the breakers, so that both can be taken back together.
     """
 
-    __slots__ = ("adopted", "arrived_at", "breaker", "place", "seat", "seated_at", "stage", "term")
-
-    def __init__(self, call: Call, place: int, now: float, *, would: str = "") -> None:
-        super().__init__(call, would=would)
-        self.place = place
-        self.arrived_at = now
-        self.seated_at = now
-        self.seat: Instance | None = None
-        self.term = 0
-        self.adopted = False
-        self.breaker: BreakerTicket | None = None
-        self.stage: Literal["new", "parked", "told", "seated", "done"] = "new"
+    place: int
+    arrived_at: float
+    seated_at: float
+    seat: Instance | None = None
+    term: int = 0
+    adopted: bool = False
+    breaker: BreakerTicket | None = None
+    stage: Literal["new", "parked", "told", "seated", "done"] = "new"
 
     @property
     def instance(self) -> str:

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from agentgate.model import Call, Outcome, Problem
 
 Mode = Literal["off", "observe", "enforce"]
@@ -24,20 +26,20 @@ Mode = Literal["off", "observe", "enforce"]
 T = TypeVar("T")
 
 
-class Admit(NamedTuple):
+class Admit(Struct, frozen=True):
     """The call may pass."""
 
     ticket: Ticket
 
 
-class Park(NamedTuple):
+class Park(Struct, frozen=True):
     """The call waits; `tick` will decide about this ticket, at `until` at the latest."""
 
     ticket: Ticket
     until: float
 
 
-class Refuse(NamedTuple):
+class Refuse(Struct, frozen=True):
     """The call ends here."""
 
     error: Problem
@@ -46,14 +48,14 @@ class Refuse(NamedTuple):
 Decision: TypeAlias = Admit | Park | Refuse
 
 
-class Ticket:
-    """What a policy remembers of one admitted or parked call; policies subclass it with `__slots__`."""
+class Ticket(Struct, eq=False):
+    """What a policy remembers of one admitted or parked call; policies add fields of their own.
 
-    __slots__ = ("call", "would")
+    Some five are made for every call: a struct is built in a fraction of the time of a class with an `__init__`.
+    """
 
-    def __init__(self, call: Call, *, would: str = "") -> None:
-        self.call = call
-        self.would = would  # observe mode: "" or the name of what enforcing would have done
+    call: Call
+    would: str = ""  # observe mode: "" or the name of what enforcing would have done
 
 
 class Wake(NamedTuple):

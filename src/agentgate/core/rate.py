@@ -61,14 +61,10 @@ class _Sender:
         self.listed = False  # stands in the heap
 
 
-class RateTicket(Ticket):
+class RateTicket(Ticket, eq=False, kw_only=True):
     """A call that passed, or that waits for its turn."""
 
-    __slots__ = ("sender",)
-
-    def __init__(self, call: Call, sender: _Sender, *, would: str = "") -> None:
-        super().__init__(call, would=would)
-        self.sender = sender
+    sender: _Sender
 
 
 class RateLimiter:
@@ -95,11 +91,11 @@ class RateLimiter:
         sender = self._sender(call)
         if self._is_free(sender, now):
             self._pass(sender, now)
-            return Admit(RateTicket(call, sender))
+            return Admit(RateTicket(call, sender=sender))
         error = self._refusal(sender, call, now)
         if error is not None:
             return Refuse(error)
-        ticket = RateTicket(call, sender)
+        ticket = RateTicket(call, sender=sender)
         until = max(self._turn(sender), now)
         sender.parked[ticket] = None
         self._list(sender)
@@ -110,9 +106,9 @@ class RateLimiter:
         sender = self._sender(call)
         if self._is_free(sender, now):
             self._pass(sender, now)
-            return RateTicket(call, sender)
+            return RateTicket(call, sender=sender)
         would = "would_pace" if self._refusal(sender, call, now) is None else "would_rate_limit"
-        return RateTicket(call, sender, would=would)
+        return RateTicket(call, would, sender=sender)
 
     def settle(self, ticket: Ticket, outcome: Outcome, now: float) -> None:
         """Nothing: what was sent was sent."""

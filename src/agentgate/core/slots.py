@@ -261,10 +261,10 @@ class Slots:
             self._marked[slots] = None
 
     def _new_ticket(self, call: Call, now: float) -> SlotTicket:
-        if call.place:
-            return SlotTicket(call, call.place, now)
-        self._places += 1
-        return SlotTicket(call, self._places, now)
+        place = call.place
+        if not place:
+            self._places = place = self._places + 1
+        return SlotTicket(call, place=place, arrived_at=now, seated_at=now)
 
     def _new_agent(self, agent: str) -> AgentSlots:
         slots = self._agents[agent] = AgentSlots(agent, self._options)

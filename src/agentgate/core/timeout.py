@@ -38,6 +38,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
+from msgspec import Struct
+
 from agentgate.core.bounded import BoundedMap
 from agentgate.core.durations import Durations
 from agentgate.core.ranges import require
@@ -168,19 +170,16 @@ class _Estimate:
             self.ceiling_s = self.p95_s * SWING if self.learnt else inf
 
 
-class TimeoutPlan:
+class TimeoutPlan(Struct, eq=False):
     """One attempt's time-out, and afterwards the ticket by which its end is told."""
 
-    __slots__ = ("estimate", "explored", "fair_s", "high_s", "number", "plain_s", "timeout_s")
-
-    def __init__(self, estimate: _Estimate, plain_s: float, fair_s: float, high_s: float) -> None:
-        self.estimate = estimate
-        self.timeout_s = plain_s  # the attempt is cut after this time
-        self.plain_s = plain_s  # what it would be without exploring
-        self.fair_s = min(fair_s, plain_s)  # the target usually answers by then; a shorter deadline is the caller's
-        self.high_s = high_s
-        self.explored = False
-        self.number: int | None = None  # of its censored sample
+    estimate: _Estimate
+    timeout_s: float  # the attempt is cut after this time
+    plain_s: float  # what it would be without exploring
+    fair_s: float  # the target usually answers by then; a shorter deadline is the caller's
+    high_s: float
+    explored: bool = False
+    number: int | None = None  # of its censored sample
 
 
 class Timeouts:
@@ -208,13 +207,12 @@ class Timeouts:
         high_s, first_s = self._limits(call)
         if not estimate.learnt and estimate.p95_s >= 0.0 and now >= estimate.since + first_s:
             estimate.learnt = True
-        if self._fixed:
-            return TimeoutPlan(estimate, first_s, options.min_s, high_s)
-        if estimate.learnt:
-            plan = TimeoutPlan(estimate, self._spread(estimate.p95_s, high_s), estimate.p95_s, high_s)
-        else:
-            plan = TimeoutPlan(estimate, first_s, options.min_s, high_s)
-        self._explore(plan, call.deadline - now)
+        plain_s, fair_s = first_s, options.min_s
+        if estimate.learnt and not self._fixed:
+            plain_s, fair_s = self._spread(estimate.p95_s, high_s), estimate.p95_s
+        plan = TimeoutPlan(estimate, plain_s, plain_s, min(fair_s, plain_s), high_s)
+        if not self._fixed:
+            self._explore(plan, call.deadline - now)
         return plan
 
     def answered(self, plan: TimeoutPlan, duration_s: float) -> None:

@@ -16,22 +16,24 @@ Not covered: whether the unit is still open. A token is dead when its unit is (`
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from binascii import Error as BadBase64
+from binascii import b2a_base64
 from hashlib import blake2b
 from hmac import compare_digest
-from typing import Final, NamedTuple
+from typing import Final
 
-from msgspec import DecodeError
+from msgspec import DecodeError, Struct
 from msgspec.msgpack import Decoder, Encoder
 
 MAC_BYTES: Final = 16  # guessing 128 bits over a network is hopeless, and the token stays short
 TOKEN_LENGTH_MAX: Final = 1024  # far above what ids of the gate need; longer texts are not looked at
 SECRET_BYTES_MIN: Final = 16
+URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 PURPOSE: Final = b"agentgate-unit"  # a MAC made for anything else under the same secret is none here
 
 
-class UnitClaim(NamedTuple):
+class UnitClaim(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What a token says: this unit runs in this chain at this depth, under this epoch of its grant."""
 
     unit: str
@@ -44,22 +46,24 @@ class UnitClaim(NamedTuple):
 class UnitTokens:
     """Makes and reads tokens with one secret."""
 
-    __slots__ = ("_decode", "_encode", "_key")
+    __slots__ = ("_decode", "_encode", "_keyed")
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) < SECRET_BYTES_MIN:
             raise ValueError(
                 f"the secret of unit tokens has {len(secret)} bytes; at least {SECRET_BYTES_MIN} are needed"
             )
-        self._key = blake2b(secret, digest_size=32).digest()
+        key = blake2b(secret, digest_size=32).digest()
+        self._keyed = blake2b(key=key, digest_size=MAC_BYTES, person=PURPOSE)
         self._encode = Encoder().encode
         self._decode = Decoder(UnitClaim).decode
 
     def issue(self, claim: UnitClaim) -> str:
         """The token of a unit."""
         body = self._encode(claim)
-        mac = blake2b(body, key=self._key, digest_size=MAC_BYTES, person=PURPOSE).digest()
-        return urlsafe_b64encode(mac + body).rstrip(b"=").decode("ascii")
+        keyed = self._keyed.copy()
+        keyed.update(body)
+        return b2a_base64(keyed.digest() + body, newline=False).translate(URL_SAFE, b"=").decode("ascii")
 
     def read(self, token: str) -> UnitClaim | None:
         """What the token says, if this gate has made it."""

@@ -20,38 +20,34 @@ Not covered: when a unit is open (`core.unit_life`), and what is allowed within 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from agentgate.core.traceparent import parse_traceparent
 from agentgate.core.unit_token import UnitTokens
 from agentgate.model import Call, Problem, problem
 
 
-class Chain:
+class Chain(Struct, eq=False):
     """What one root call has set off so far, itself included."""
 
-    __slots__ = ("calls",)
-
-    def __init__(self) -> None:
-        self.calls = 0
+    calls: int = 0
 
 
-class OpenUnit:
+class OpenUnit(Struct, eq=False):
     """A unit that runs `call` in a process; `calls` says how many it has made itself."""
 
-    __slots__ = ("call", "calls", "chain", "epoch", "instance", "span_id", "unit")
-
-    def __init__(self, unit: str, call: Call, chain: Chain, *, instance: str, span_id: str, epoch: int) -> None:
-        self.unit = unit
-        self.call = call
-        self.chain = chain
-        self.instance = instance
-        self.span_id = span_id
-        self.epoch = epoch
-        self.calls = 0
+    unit: str
+    call: Call
+    chain: Chain
+    instance: str
+    span_id: str
+    epoch: int
+    calls: int = 0
 
 
-class Attribution(NamedTuple):
+class Attribution(Struct, frozen=True):
     """Where a new call belongs. Without a `root` a new trace begins; `refused` says why it must not be made at all."""
 
     parent_unit: str = ""

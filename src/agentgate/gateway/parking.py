@@ -33,6 +33,8 @@ class Parking:
 
     def pump(self) -> None:
         """Wake what is due and set the timer for the rest; to be called after every change of the policy's state."""
+        if not self._parked and self._timer is None:
+            return
         if self._parked:
             self._wake_due()
         if self._timer is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct, field
+
 from agentgate.core.keys import shown_key
 from agentgate.model import Call, Outcome, Problem, Skill
 from agentgate.runtime.later import first
@@ -18,60 +20,36 @@ if TYPE_CHECKING:
 FINAL_CODES: Final[frozenset[str]] = frozenset({"", "rejected", "malformed_output"})
 
 
-class Passage:
+class Passage(Struct, eq=False):
     """One call from its entry to its outcome. Stages read it and note what they found; each field has one writer."""
 
-    __slots__ = (
-        "_key",
-        "attempt_ended_at",
-        "attempts",
-        "breaker_state",
-        "call",
-        "earlier",
-        "flight",
-        "gap_s",
-        "last_instance",
-        "lost_race",
-        "may_have_run",
-        "notes",
-        "queued_s",
-        "refusal",
-        "skill",
-        "slot",
-        "slot_taken",
-        "started_wall",
-        "unit",
-        "until",
-    )
-
-    def __init__(self, call: Call, started_wall: float, refusal: Problem | None = None) -> None:
-        self.call = call
-        self.started_wall = started_wall
-        self.refusal = refusal  # entry: what is wrong with the request itself
-        self._key = ""
-        self.notes: list[str] = []
-        self.flight: Flight | None = None  # replay: the flight this call owns
-        self.lost_race = False  # claim: another gateway was faster
-        self.skill: Skill | None = None  # preflight
-        self.attempts = 0  # retry
-        self.gap_s = 0.0
-        self.attempt_ended_at = 0.0
-        self.last_instance = ""
-        self.slot: SlotTicket | None = None  # slot: until a unit takes it over
-        self.slot_taken: SlotTicket | None = None
-        self.queued_s = 0.0
-        self.breaker_state = ""  # breaker
-        self.unit: Unit | None = None  # claim: the unit of the current attempt
-        self.earlier: list[Unit] = []  # units of earlier attempts that may still answer first
-        self.until = 0.0  # timeout: when the current attempt is cut
-        self.may_have_run = False  # retry: an earlier attempt was sent, and nobody said that nothing happened
+    call: Call
+    started_wall: float
+    refusal: Problem | None = None  # entry: what is wrong with the request itself
+    shown_key: str = ""
+    notes: list[str] = field(default_factory=list)
+    flight: Flight | None = None  # replay: the flight this call owns
+    lost_race: bool = False  # claim: another gateway was faster
+    skill: Skill | None = None  # preflight
+    attempts: int = 0  # retry
+    gap_s: float = 0.0
+    attempt_ended_at: float = 0.0
+    last_instance: str = ""
+    slot: SlotTicket | None = None  # slot: until a unit takes it over
+    slot_taken: SlotTicket | None = None
+    queued_s: float = 0.0
+    breaker_state: str = ""  # breaker
+    unit: Unit | None = None  # claim: the unit of the current attempt
+    earlier: list[Unit] = field(default_factory=list)  # units of earlier attempts that may still answer first
+    until: float = 0.0  # timeout: when the current attempt is cut
+    may_have_run: bool = False  # retry: an earlier attempt was sent, and nobody said that nothing happened
 
     @property
     def key(self) -> str:
         """The idempotency key as shown."""
-        if not self._key:
-            self._key = shown_key(self.call)
-        return self._key
+        if not self.shown_key:
+            self.shown_key = shown_key(self.call)
+        return self.shown_key
 
     @property
     def sent(self) -> bool:

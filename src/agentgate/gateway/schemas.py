@@ -43,7 +43,7 @@ class Schemas:
 
     def _validator(self, schema: dict[str, Any]) -> Any | None:
         # By identity, as long as the very object is kept: hashing the content would cost more than the check.
-        known = self._compiled.get(id(schema))
+        known = self._compiled.peek(id(schema))
         if known is not None and known[0] is schema:
             return known[1]
         try:

@@ -64,6 +64,7 @@ class Session:
         self.greeter: asyncio.Task[None] | None = None  # looks up what a hello reports
         self.over = False
         self._outbox: list[bytes] = []
+        self._loop = asyncio.get_running_loop()  # asking for it costs a system call
 
     def on_frame(self, data: bytes | str) -> None:
         """Take one WebSocket message. Never raises."""
@@ -96,7 +97,7 @@ class Session:
         if self.over:
             return
         if not self._outbox:
-            asyncio.get_running_loop().call_soon(self._flush)
+            self._loop.call_soon(self._flush)
         self._outbox.append(frames.encode(message))
 
     def _flush(self) -> None:

@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
+
 from agentgate.core.table import step
 from agentgate.core.unit_life import HOLDS_SLOT, TABLE, UnitEvent, UnitState
 from agentgate.gateway.flights import RECHECK
@@ -32,55 +34,34 @@ if TYPE_CHECKING:
 FREES_KEY: frozenset[str] = frozenset({"overloaded", "rate_limited"})
 
 
-class Unit:
+class Unit(Struct, eq=False):
     """One execution of a handler. `answer` comes true exactly once, after everything it changes is on disk."""
 
-    __slots__ = (
-        "answer",
-        "call",
-        "cut",
-        "epoch",
-        "flight",
-        "handler_ms",
-        "id",
-        "instance",
-        "keyed",
-        "notes",
-        "output_schema",
-        "plan",
-        "restored",
-        "sent",
-        "slot",
-        "span_id",
-        "started_at",
-        "state",
-        "stop_kind",
-        "timer",
-        "token",
-    )
+    id: str
+    call: Call
+    instance: str
+    flight: Flight | None  # of its key; None: a read
+    span_id: str = ""
+    output_schema: dict[str, Any] | None = None
+    state: UnitState = "claiming"
+    answer: Later[Outcome] = field(default_factory=Later)
+    epoch: int = 0  # of its record
+    sent: bool = False
+    slot: SlotTicket | None = None
+    plan: TimeoutPlan | None = None
+    token: str = ""
+    started_at: float = 0.0
+    cut: bool = False  # its attempt timed out; a late answer replaces the censored sample
+    handler_ms: float | None = None
+    notes: list[str] = field(default_factory=list)
+    restored: bool = False  # taken over from the gateway before this one; its process has not come back yet
+    stop_kind: StopKind | None = None
+    timer: asyncio.TimerHandle | None = None
 
-    def __init__(self, unit_id: str, call: Call, instance: str, flight: Flight | None) -> None:
-        self.id = unit_id
-        self.call = call
-        self.instance = instance
-        self.flight = flight
-        self.keyed = flight is not None
-        self.state: UnitState = "claiming"
-        self.answer: Later[Outcome] = Later()
-        self.epoch = 0  # of its record
-        self.span_id = ""
-        self.sent = False
-        self.slot: SlotTicket | None = None
-        self.plan: TimeoutPlan | None = None
-        self.token = ""
-        self.started_at = 0.0
-        self.cut = False  # its attempt timed out; a late answer replaces the censored sample
-        self.handler_ms: float | None = None
-        self.notes: list[str] = []
-        self.output_schema: dict[str, Any] | None = None
-        self.restored = False  # taken over from the gateway before this one; its process has not come back yet
-        self.stop_kind: StopKind | None = None
-        self.timer: asyncio.TimerHandle | None = None
+    @property
+    def keyed(self) -> bool:
+        """Whether the ledger has a record of it."""
+        return self.flight is not None
 
     @property
     def ended(self) -> bool:

@@ -7,7 +7,9 @@ peer sent it, frame by frame. What that saves is in docs/explanation/performance
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 try:
     from websockets.speedups import apply_mask
@@ -23,7 +25,7 @@ MEDIUM_MAX: Final = 0xFFFF
 LONG: Final = 127
 
 
-class Place(NamedTuple):
+class Place(Struct, frozen=True):
     """Where a frame is in a stream: its first byte, its mask, and the beginning of the next one."""
 
     start: int

@@ -43,9 +43,14 @@ class ClaimKey:
         """Go onward with a unit that may run."""
         slot = passage.slot
         assert slot is not None, "the claim stands behind the slot"
-        unit = Unit(self._new_id("u"), passage.call, slot.instance, passage.flight)
-        unit.span_id = self._chance.token_hex(SPAN_ID_BYTES)
-        unit.output_schema = passage.skill.output_schema if passage.skill is not None else None
+        unit = Unit(
+            self._new_id("u"),
+            passage.call,
+            slot.instance,
+            passage.flight,
+            span_id=self._chance.token_hex(SPAN_ID_BYTES),
+            output_schema=passage.skill.output_schema if passage.skill is not None else None,
+        )
         self._units.add(unit)
         epoch = 0
         if unit.keyed:
