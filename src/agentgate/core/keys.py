@@ -52,11 +52,20 @@ def check_parts(call: Call) -> Problem | None:
     """What is wrong with the parts of the call's key, as an error that says which part and why."""
     if call.keyed and not call.business_key.strip():
         return _bad("business_key is empty: a call that is not declared a read needs one, such as the order's id")
+    if _is_plain(call):
+        return None
     for name in ("target", "task_type", "action", "caller", "tenant"):
         if (finding := name_flaw(name, getattr(call, name))) is not None:
             return _bad(finding)
     finding = _text_flaw("business_key", call.business_key)
     return _bad(finding) if finding is not None else None
+
+
+def _is_plain(call: Call) -> bool:
+    """Whether one glance at all parts together shows that nothing is wrong, as with nearly every call."""
+    names = call.target, call.task_type, call.action, call.caller, call.tenant
+    text = "".join(names) + call.business_key
+    return len(text) <= PART_LENGTH_MAX and text.isprintable() and all(map(str.strip, names))
 
 
 def name_flaw(what: str, name: str) -> str | None:

@@ -60,7 +60,8 @@ def summary(value: Any) -> str:
         except (TypeError, ValueError, RecursionError):
             text = ""
         if text and not _names_secret(text):
-            return _line(text)
+            # The encoder escapes what does not print in ASCII, with one exception.
+            return _cut(text) if text.isascii() and "\x7f" not in text else _line(text)
     pieces: list[str] = []
     _write(pieces, value, LENGTH_MAX, 0)
     return _line(_redacted(_cut("".join(pieces))))

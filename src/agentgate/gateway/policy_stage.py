@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from agentgate.core.policy import Park, Policy, Refuse, Ticket
+from agentgate.core.policy import Admit, Park, Policy, Refuse, Ticket
 from agentgate.model import Outcome
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class PolicyStage:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._clock = parts.clock
+        self._now = parts.clock.now
         self._policy = self.policy(parts)
         self._parking = parts.parkings[self.name]
         self._observes = parts.mode(self.mechanism) == "observe"
@@ -37,24 +37,25 @@ class PolicyStage:
         if self._observes:
             ticket = self._observed(passage)
         else:
-            decision = self._policy.admit(passage.call, self._clock.now())
-            if isinstance(decision, Park):
-                decision = await self._parking.wait(decision.ticket)
-            if isinstance(decision, Refuse):
-                return Outcome(error=decision.error)
+            decision = self._policy.admit(passage.call, self._now())
+            if not isinstance(decision, Admit):
+                if isinstance(decision, Park):
+                    decision = await self._parking.wait(decision.ticket)
+                if isinstance(decision, Refuse):
+                    return Outcome(error=decision.error)
             ticket = decision.ticket
         try:
             outcome = await onward(passage)
         except BaseException:
-            self._policy.abandon(ticket, self._clock.now())
+            self._policy.abandon(ticket, self._now())
             self._parking.pump()
             raise
-        self._policy.settle(ticket, outcome, self._clock.now())
+        self._policy.settle(ticket, outcome, self._now())
         self._parking.pump()
         return outcome
 
     def _observed(self, passage: Passage) -> Ticket:
-        ticket = self._policy.shadow(passage.call, self._clock.now())
+        ticket = self._policy.shadow(passage.call, self._now())
         if ticket.would:
             passage.notes.append(ticket.would)
             self._parts.counters.would[ticket.would] += 1

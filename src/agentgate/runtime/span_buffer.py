@@ -64,7 +64,7 @@ class SpanBuffer(Service):
 
     def record(self, span: Span) -> None:
         """Take a finished span."""
-        waiting = self.waiting
+        waiting = len(self._plain) + len(self._precious) + self._under_way
         if waiting >= self._options.waiting_max:
             self.dropped += 1
             if not self._plain:

@@ -71,7 +71,8 @@ class Breaker:
         assert slot is not None, "the breaker stands behind the slot"
         slot.breaker = ticket
         health = self._slots.record(slot, instance_verdict(outcome), now)
-        self._breakers.retract([known.breaker for known in health.retracted if known.breaker is not None], now)
+        if health.retracted:
+            self._breakers.retract([known.breaker for known in health.retracted if known.breaker is not None], now)
         if health.counts:
             self._breakers.settle(ticket, outcome, now)
         else:
