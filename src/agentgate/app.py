@@ -17,7 +17,7 @@ from agentgate.adapters.sqlite import SpanFilesOptions, SqliteSpanStore, SqliteS
 from agentgate.control.retention import Retention
 from agentgate.directory.directory import Directory
 from agentgate.gateway.gateway import Gateway, GatewayOptions
-from agentgate.runtime.runner import ThreadRunner
+from agentgate.runtime.process_runner import ProcessRunner
 from agentgate.runtime.span_buffer import SpanBuffer
 
 if TYPE_CHECKING:
@@ -118,9 +118,9 @@ def system_ports(settings: Settings) -> Ports:
         store: Store = MemoryStore(settings.ledger)
         spans: SpanStore = MemorySpanStore()
     else:
-        store = SqliteStore(path, ThreadRunner("ledger"), settings.ledger)
+        store = SqliteStore(path, ProcessRunner(), settings.ledger)
         days = SpanFilesOptions(keep_days=settings.store.span_days)
-        spans = SqliteSpanStore(path.with_name(path.name + SPANS_SUFFIX), ThreadRunner("spans"), days)
+        spans = SqliteSpanStore(path.with_name(path.name + SPANS_SUFFIX), ProcessRunner(), days)
     return Ports(clock=SystemClock(), chance=SystemChance(), store=store, spans=spans)
 
 

@@ -87,6 +87,11 @@ class BreakerTicket(Ticket, eq=False, kw_only=True):
     typed: Breaker
     typed_pass: Pass
 
+    @property
+    def state(self) -> State:
+        """The state of the two that matters now."""
+        return _severer(self.own.breaker.state, self.typed.state)
+
 
 class Breakers:
     """Admits calls to agents that answer; see `core.policy` for the shape."""
@@ -173,7 +178,7 @@ class Breakers:
         own, typed = self._own.peek(agent), self._typed.peek((agent, task_type))
         of_agent = "closed" if own is None else own.breaker.state_at(now)
         of_type = "closed" if typed is None else typed.state_at(now)
-        return of_agent if SEVERITY[of_agent] > SEVERITY[of_type] else of_type
+        return _severer(of_agent, of_type)
 
     def states(self, now: float) -> list[BreakerState]:
         """Every breaker that is remembered, by agent and task type."""
@@ -238,6 +243,10 @@ class Breakers:
 class _Own(NamedTuple):
     breaker: Breaker
     lightness: Lightness
+
+
+def _severer(one: State, other: State) -> State:
+    return one if SEVERITY[one] > SEVERITY[other] else other
 
 
 def _is_busy(breaker: Breaker) -> bool:

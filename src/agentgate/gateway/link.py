@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from agentgate.core.bounded import BoundedMap
 from agentgate.core.keys import name_flaw
 from agentgate.errors import CODES, StoreError, WireError
 from agentgate.gateway import frames, reading
 from agentgate.gateway.answers import judge
 from agentgate.gateway.frames import ErrorResponse, Message, Response
-from agentgate.gateway.peers import RECENT_CALLS_MAX, Peer, RunningCall
+from agentgate.gateway.peers import Peer, RunningCall
 from agentgate.gateway.session import Session
 from agentgate.model import Outcome, Problem, Record, failure, problem
 from agentgate.model.link import (
@@ -182,7 +181,7 @@ class LinkService:
 
     def _drop_calls(self, peer: Peer, waited_for: tuple[str, ...]) -> None:
         """Calls that the process no longer waits for: its `cancel` may have been lost with the connection."""
-        peer.recent = BoundedMap(RECENT_CALLS_MAX)
+        peer.recent.clear()
         for call_id in peer.calls.keys() - set(waited_for):
             self.cancel(peer, call_id)
 
@@ -283,5 +282,5 @@ class LinkService:
         if peer.session is None:
             return
         self.counters.messages += 1
-        peer.recent[call_id] = None
+        peer.remember(call_id)
         peer.session.post(Response(call_id, outcome))

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from agentgate.core.acks import Acks
-from agentgate.core.bounded import BoundedMap
 from agentgate.gateway.frames import Message
 from agentgate.model import Card, Tier
 from agentgate.model.link import AckParams, DrainParams, InvokeParams, StopKind, StopParams
@@ -59,7 +58,7 @@ class Peer:
         self.session: Session | None = None
         self.calls: dict[str, RunningCall] = {}
         self.acks = Acks()
-        self.recent: BoundedMap[str, None] = BoundedMap(RECENT_CALLS_MAX)  # answered over the current connection
+        self.recent: dict[str, None] = {}  # calls that were answered over the current connection, the oldest first
         self.seen_at = 0.0
         self.lag_ms = 0.0
         self.drained = False
@@ -70,6 +69,12 @@ class Peer:
     def tier(self) -> Tier:
         """Whose calls these are; a client counts as standard."""
         return self.card.tier if self.card is not None else "standard"
+
+    def remember(self, call_id: str) -> None:
+        """A call has been answered; its frame may still come again."""
+        if len(self.recent) >= RECENT_CALLS_MAX:
+            del self.recent[next(iter(self.recent))]
+        self.recent[call_id] = None
 
     def post(self, message: Message) -> bool:
         """Send a message if it is connected."""

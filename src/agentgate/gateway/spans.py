@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 def call_span(passage: Passage, outcome: Outcome, now: float) -> Span:
     """The whole call, from its entry to its outcome."""
     call, error, unit = passage.call, outcome.error, passage.unit
+    code, fault, detail = ("", "", "") if error is None else (error.code, error.fault, error.detail)
     return Span(
         kind="call",
         trace_id=call.trace_id,
@@ -35,9 +36,9 @@ def call_span(passage: Passage, outcome: Outcome, now: float) -> Span:
         wait_ms=_ms(now - call.received_at),
         handler_ms=unit.handler_ms if unit is not None else None,
         status=outcome.status,
-        code=error.code if error is not None else "",
-        fault=error.fault if error is not None else "",
-        detail=error.detail if error is not None else "",
+        code=code,
+        fault=fault,
+        detail=detail,
         sent=passage.attempts > 0 if error is None else error.sent,
         replayed=outcome.replayed,
         joined=outcome.joined,
@@ -52,6 +53,7 @@ def call_span(passage: Passage, outcome: Outcome, now: float) -> Span:
 def attempt_span(passage: Passage, outcome: Outcome, began: float, now: float) -> Span:
     """One dispatch; its unit may go on after it."""
     call, error, unit = passage.call, outcome.error, passage.unit
+    code, fault, detail = ("", "", "") if error is None else (error.code, error.fault, error.detail)
     assert unit is not None, "an attempt span is the span of a unit"
     return Span(
         kind="attempt",
@@ -77,9 +79,9 @@ def attempt_span(passage: Passage, outcome: Outcome, began: float, now: float) -
         handler_ms=unit.handler_ms,
         timeout_ms=_ms(unit.plan.timeout_s) if unit.plan is not None else None,
         status=outcome.status,
-        code=error.code if error is not None else "",
-        fault=error.fault if error is not None else "",
-        detail=error.detail if error is not None else "",
+        code=code,
+        fault=fault,
+        detail=detail,
         sent=unit.sent,
         breaker=passage.breaker_state,
         notes=tuple(unit.notes),

@@ -23,10 +23,12 @@ class Service:
 
     def __init__(self) -> None:
         self._tasks = asyncio.TaskGroup()
+        self._loop: asyncio.AbstractEventLoop
         self._running: set[asyncio.Task[None]] = set()
         self._requests: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
         await self._tasks.__aenter__()
         try:
             await self._start()
@@ -77,7 +79,7 @@ class Service:
 
     def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run one of many short coroutines, which somebody may cancel; outside of the group it costs half."""
-        task = asyncio.get_running_loop().create_task(work)
+        task = self._loop.create_task(work)
         self._requests.add(task)
         task.add_done_callback(self._ended)
         return task

@@ -51,8 +51,8 @@ class Breaker:
     def _enter(self, passage: Passage) -> BreakerTicket | Outcome:
         now = self._clock.now()
         call = passage.call
-        passage.breaker_state = self._breakers.state(call.agent, call.task_type, now)
         if self._observes:
+            passage.breaker_state = self._breakers.state(call.agent, call.task_type, now)
             shadow = self._breakers.shadow(call, now)
             if shadow.would:
                 passage.notes.append(shadow.would)
@@ -60,9 +60,11 @@ class Breaker:
             return shadow
         decision = self._breakers.admit(call, now)
         if not isinstance(decision, Admit):
+            passage.breaker_state = self._breakers.state(call.agent, call.task_type, now)
             self._parts.counters.retries_saved += self._parts.attempts_max - passage.attempts + 1
             return Outcome(error=decision.error)
         assert isinstance(decision.ticket, BreakerTicket)
+        passage.breaker_state = decision.ticket.state
         return decision.ticket
 
     def _judge(self, passage: Passage, ticket: BreakerTicket, outcome: Outcome) -> None:
