@@ -150,6 +150,7 @@ def test_a_neutral_end_gives_the_trial_back(end: str) -> None:
     feed(breakers, RAISED, 5, 0.0)
     for _ in range(100):
         ticket = admitted(breakers, call_of(), 10.0)
+        assert ticket.state == "half_open"
         assert isinstance(breakers.admit(call_of(), 10.0), Refuse)
         if end == "skip":
             breakers.skip(ticket, 10.0)

@@ -73,6 +73,27 @@ def test_a_check_tells_that_it_did_not_happen() -> None:
     play(story)
 
 
+def test_every_run_that_got_lost_is_asked_about() -> None:
+    """C4, DESIGN 4.2: two losses within the interval between checks are two questions, and neither is left open."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            instances = [WirePeer(platform, "bank", skills=SKILLS).connect()]
+            client = WirePeer(platform, "shop").connect()
+            call = client.call("bank", "ship", "o1")
+            for _ in range(2):
+                await instances[-1].next()
+                instances.append(WirePeer(platform, "bank", skills=SKILLS).connect())
+                instances[-2].leave()
+                instances[-1].answer(await instances[-1].next(), None)
+            unit = await instances[-1].next()
+            assert unit.params.task_type == "ship"
+            instances[-1].answer(unit, "shipped")
+            assert (await call).value == "shipped"
+
+    play(story)
+
+
 @pytest.mark.parametrize("state", ["running", "finished", "never seen"])
 def test_a_cut_connection_loses_nothing(state: str) -> None:
     """C4, C5, G1: after a reconnect what runs rejoins, what finished is settled, what was never seen runs anew."""

@@ -8,6 +8,7 @@ the key is free. Anything else leaves the key unknown.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -126,6 +127,7 @@ class Checks:
             return failure("deadline_exceeded", sent=True, detail="the store took longer than the call had time")
         left = written.result().record
         if left is None:
+            self._asked_at[record.key] = -inf  # that was a clear answer; a new run is a new question
             return None
         return _unknown(left) if left.outcome is None else replace(left.outcome, first_seen_at=left.first_seen_at)
 

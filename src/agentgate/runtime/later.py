@@ -117,7 +117,7 @@ async def first(pending: Sequence[Later[Any]], until: float) -> Later[Any] | Non
     finally:
         timer.cancel()
         for one in pending:
-            one._forget(waiter)  # noqa: SLF001
+            one._forget(waiter)  # noqa: SLF001 - the same
     return _ended(pending)
 
 
