@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agentgate.core.keys import shown_key
 from agentgate.model import Call, Outcome, Problem, Skill
@@ -68,6 +69,13 @@ class Passage(Struct, eq=False):
         """The units that have not answered yet."""
         units = self.earlier if self.unit is None else [*self.earlier, self.unit]
         return [unit for unit in units if not unit.answer.done()]
+
+    def honest(self, outcome: Outcome) -> Outcome:
+        """What was said last may be a refusal; what an earlier attempt may have done is still true."""
+        error = outcome.error
+        if error is None or error.sent or not self.sent:
+            return outcome
+        return replace(outcome, error=replace(error, sent=True))
 
     def begin(self, unit: Unit) -> None:
         """This unit is the current attempt's; it has the slot now."""

@@ -126,10 +126,16 @@ class OneEffect(Checker):
             self.fail(f"{shown} was acknowledged as {asked.value}, which took no effect")
 
     def _unknown(self, asked: Asked) -> None:
-        """Nobody can tell only when a process is gone, or counts as gone, or was interrupted in the middle."""
+        """Nobody can tell only when a process is gone, or counts as gone, or was interrupted in the middle.
+
+        A process that is gone may have been sent the work and never have begun it: then there is no run to be seen.
+        """
         runs = self.witness.runs_by_key.get(asked.key, [])
         alive = [run for run in runs if self.world.is_alive(run.instance) and not run.end.startswith("cancelled")]
-        if runs and len(alive) == len(runs):
+        if not runs or len(alive) < len(runs):
+            return
+        began = min(other.started_at for other in self.witness.asked if other.key == asked.key)
+        if not any(self.world.has_lost(run.instance.rpartition("-")[0], began) for run in runs):
             self.fail(
                 f"{asked.key.shown} at {asked.target} is unknown, though {alive[0].instance} is there to be asked"
             )

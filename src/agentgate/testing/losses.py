@@ -17,8 +17,12 @@ class Losses:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.lost: set[str] = set()
+        self.lost: dict[str, float] = {}  # instances, and when they were given up
         self._leaving: set[str] = set()
+
+    def since(self, agent: str, began: float) -> bool:
+        """Whether an instance of this agent was given up at that time or later."""
+        return any(when >= began and name.rpartition("-")[0] == agent for name, when in self.lost.items())
 
     def instance_joined(self, agent: str, instance: str, card: Card) -> None:
         """Back, or new."""
@@ -41,4 +45,4 @@ class Losses:
             and silent_s < world.settings.presence.grace_s - TICK_S
         ):
             world.witness.fail(0, f"{instance} of {agent} was given up {silent_s:.3f} s after it was heard")
-        self.lost.add(instance)
+        self.lost[instance] = world.witness.now()

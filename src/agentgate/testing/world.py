@@ -127,6 +127,10 @@ class World:
         here = any(agent.life is not None and agent.life.instance == instance for agent in self.agents)
         return here and instance not in self._losses.lost
 
+    def has_lost(self, agent: str, since: float) -> bool:
+        """Whether a gate has given up an instance of this agent since then."""
+        return self._losses.since(agent, since)
+
     def concurrency_of(self, agent: str) -> int:
         """What one instance of this agent takes at a time."""
         return self._cast[agent].concurrency

@@ -50,7 +50,7 @@ class Replay:
             else:
                 outcome = await self._join(flight, passage, body, onward)
             if outcome is not None:
-                return outcome
+                return passage.honest(outcome)
 
     async def _join(self, flight: Flight, passage: Passage, body: str, onward: Onward) -> Outcome | None:
         if flight.fingerprint != body:

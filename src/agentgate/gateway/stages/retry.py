@@ -44,7 +44,7 @@ class Retry:
         self._stop_units(passage, answered=outcome.ok)
         if outcome.ok:
             self._parts.budget.success(passage.call.agent, self._clock.now())
-        return _honest(outcome, passage)
+        return passage.honest(outcome)
 
     async def _until_final(self, passage: Passage, onward: Onward) -> Outcome:
         outcome = await self._attempt(passage, onward)
@@ -111,11 +111,3 @@ class Retry:
             if not unit.keyed or (answered and passage.safe):
                 kind: StopKind = "cancel" if passage.safe else "expire"
                 self._parts.units.stop(unit, kind, "its call has ended")
-
-
-def _honest(outcome: Outcome, passage: Passage) -> Outcome:
-    """The last attempt may have been refused; what an earlier one may have done is still true."""
-    error = outcome.error
-    if error is None or error.sent or not passage.sent:
-        return outcome
-    return replace(outcome, error=replace(error, sent=True))
