@@ -10,11 +10,8 @@ import pytest
 from agentgate.adapters.memory import MemorySpanStore, MemoryStore
 from agentgate.adapters.sqlite import SqliteSpanStore, SqliteStore
 from agentgate.ports.store import SpanStore, Store
-from agentgate.runtime.runner import InlineRunner, Runner, ThreadRunner
+from agentgate.runtime.runner import InlineRunner
 from agentgate.testing.conformance import SpanStoreSuite, StoreSuite
-
-# In a process of its own: tests/integration/test_process_runner.py.
-RUNNERS: dict[str, Callable[[], Runner]] = {"inline": InlineRunner, "thread": lambda: ThreadRunner("store")}
 
 
 class TestMemoryStore(StoreSuite):
@@ -27,11 +24,11 @@ class TestMemoryStore(StoreSuite):
 
 
 class TestSqliteStore(StoreSuite):
-    """On disk, wherever it runs."""
+    """On disk; in a process of its own: tests/integration/test_process_runner.py."""
 
-    @pytest.fixture(params=RUNNERS)
-    def make_store(self, request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
-        return lambda: SqliteStore(tmp_path / "store.sqlite", RUNNERS[request.param]())
+    @pytest.fixture
+    def make_store(self, tmp_path: Path) -> Callable[[], Store]:
+        return lambda: SqliteStore(tmp_path / "store.sqlite", InlineRunner())
 
 
 class TestMemorySpanStore(SpanStoreSuite):
@@ -46,8 +43,8 @@ class TestMemorySpanStore(SpanStoreSuite):
 
 
 class TestSqliteSpanStore(SpanStoreSuite):
-    """One file a day, wherever it runs."""
+    """One file a day; in a process of its own: tests/integration/test_process_runner.py."""
 
-    @pytest.fixture(params=RUNNERS)
-    def make_store(self, request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], SpanStore]:
-        return lambda: SqliteSpanStore(tmp_path / "spans", RUNNERS[request.param]())
+    @pytest.fixture
+    def make_store(self, tmp_path: Path) -> Callable[[], SpanStore]:
+        return lambda: SqliteSpanStore(tmp_path / "spans", InlineRunner())

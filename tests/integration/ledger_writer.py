@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from agentgate.adapters.sqlite import SqliteStore
 from agentgate.model import Change, Changed, Claim, Claimed
 from agentgate.runtime.batcher import Batcher
 from agentgate.runtime.process_runner import ProcessRunner
-from agentgate.runtime.runner import Runner, ThreadRunner
 from agentgate.testing.conformance.requests import NOW, change, claim
 
 WRITERS = 20
-RUNNERS: dict[str, Callable[[], Runner]] = {"thread": lambda: ThreadRunner("store"), "process": ProcessRunner}
 
 
-async def main(path: Path, runner: str, life: str) -> None:
-    store = SqliteStore(path, RUNNERS[runner]())
+async def main(path: Path, life: str) -> None:
+    store = SqliteStore(path, ProcessRunner())
     await store.open()
     epoch = (await store.begin("gateway", "secret", NOW)).epoch
     async with (
@@ -44,4 +41,4 @@ async def write(claims: Batcher[Claim, Claimed], changes: Batcher[Change, Change
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], sys.argv[3]))
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))

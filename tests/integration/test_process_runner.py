@@ -15,19 +15,13 @@ from agentgate.adapters.sqlite import SqliteSpanStore, SqliteStore
 from agentgate.errors import StoreBroke
 from agentgate.ports.store import SpanStore, Store
 from agentgate.runtime.process_runner import ProcessRunner
-from agentgate.testing.conformance import SpanStoreSuite
-from agentgate.testing.conformance.claims import ClaimTests
-from agentgate.testing.conformance.failures import FailureTests
+from agentgate.testing.conformance import SpanStoreSuite, StoreSuite
 from agentgate.testing.conformance.opened import opened
-from agentgate.testing.conformance.reading import ReadingTests
 from agentgate.testing.conformance.requests import NOW, claim, claimed, key, state_of
 
 
-class TestSqliteStoreInProcess(ReadingTests, FailureTests):
-    """What differs from the other runners is the way there and back, so a part of the suite is enough."""
-
-    test_payloads = ClaimTests.test_payloads_come_back_as_they_went_in
-    test_large_batch = ClaimTests.test_a_large_batch_is_one_batch
+class TestSqliteStoreInProcess(StoreSuite):
+    """As gates use it."""
 
     @pytest.fixture
     def make_store(self, tmp_path: Path) -> Callable[[], Store]:

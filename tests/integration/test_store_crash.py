@@ -10,21 +10,20 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from agentgate.adapters.sqlite import SqliteStore
 from agentgate.runtime.runner import InlineRunner
 from agentgate.testing.conformance.opened import opened
 from agentgate.testing.conformance.requests import NOW, key
 
 ROOT = Path(__file__).parents[2]
-LIVES = 3
+LIVES = 4
+SEED = 3
 STATES = {"claimed": {"running", "done"}, "done": {"done"}}
 
 
-def acknowledged(path: Path, runner: str, life: int, kill_after_s: float) -> Iterator[list[str]]:
+def acknowledged(path: Path, life: int, kill_after_s: float) -> Iterator[list[str]]:
     """The words of a writer until it is killed, that long after its first one."""
-    command = [sys.executable, "-m", "tests.integration.ledger_writer", str(path), runner, str(life)]
+    command = [sys.executable, "-m", "tests.integration.ledger_writer", str(path), str(life)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         first = writer.stdout.readline()
@@ -38,12 +37,11 @@ def acknowledged(path: Path, runner: str, life: int, kill_after_s: float) -> Ite
                 writer.kill()
 
 
-@pytest.mark.parametrize("runner", ["thread", "process"])
-def test_what_was_acknowledged_survives_kill_9(runner: str, tmp_path: Path) -> None:
+def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
     """C2: a claim that was granted is on disk, and so is an answer that was accepted, whenever the process is killed;
     the next process finds the file free and whole, and a higher epoch.
     """
-    draws = random.Random(runner)
+    draws = random.Random(SEED)
     path = tmp_path / "store.sqlite"
     said: dict[str, str] = {}
 
@@ -57,7 +55,7 @@ def test_what_was_acknowledged_survives_kill_9(runner: str, tmp_path: Path) -> N
             assert (await store.begin("gateway", "other", NOW)).epoch == 2 * life + 2
 
     for life in range(LIVES):
-        words = acknowledged(path, runner, life, draws.uniform(0.0, 0.5))
+        words = acknowledged(path, life, draws.uniform(0.0, 0.5))
         said |= {name: word for word, name in words}
         asyncio.run(check(life))
     assert len(said) > 100

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -14,7 +11,7 @@ import pytest
 from agentgate.errors import StoreBadInput, StoreBroke
 from agentgate.model import KeyId
 from agentgate.runtime.hosted import Host, Request
-from agentgate.runtime.runner import SWITCH_INTERVAL_S, InlineRunner, Runner, ThreadRunner
+from agentgate.runtime.runner import InlineRunner
 from agentgate.runtime.signature import ENCODER, answer_decoder
 
 
@@ -35,23 +32,22 @@ class Thing:
     def break_down(self) -> None:
         raise LookupError("a defect")
 
-    def thread(self) -> int:
-        return threading.get_ident()
+    def total(self) -> int:
+        return self.count
 
 
 KEY = KeyId("default", "stock", "order", "reserve", "A-1", "run")
-RUNNERS: dict[str, Callable[[], Runner]] = {"inline": InlineRunner, "thread": lambda: ThreadRunner("thing")}
 
 
-@pytest.mark.parametrize("runner", [make() for make in RUNNERS.values()], ids=RUNNERS)
-def test_an_object_lives_from_start_to_close(runner: Runner) -> None:
+def test_an_object_lives_from_start_to_close() -> None:
     """Before `start` and after `close` there is nobody to ask; in between answers and errors come as they are."""
+    runner = InlineRunner()
 
     async def main() -> None:
         for _ in range(2):
             seen = [runner.alive]
             with pytest.raises(StoreBroke, match="closed"):
-                await runner.run(Thing.thread)
+                await runner.run(Thing.total)
             await runner.start(Thing, 40, KEY)
             seen.append(runner.alive)
             assert await runner.run(Thing.add, 2, [KEY]) == (42, [KEY, KEY])
@@ -66,25 +62,6 @@ def test_an_object_lives_from_start_to_close(runner: Runner) -> None:
     asyncio.run(main())
 
 
-def test_a_thread_is_one_thread_and_gets_its_turn() -> None:
-    """Everything runs on the one thread that is not the loop's; the interpreter is told to switch often enough."""
-
-    async def main() -> None:
-        runner = ThreadRunner("thing")
-        await runner.start(Thing, 0, KEY)
-        threads = {await runner.run(Thing.thread) for _ in range(5)}
-        assert len(threads) == 1
-        assert threads != {threading.get_ident()}
-        assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_S, rel=0.05)
-        await runner.close()
-
-    before = sys.getswitchinterval()
-    try:
-        asyncio.run(main())
-    finally:
-        sys.setswitchinterval(before)
-
-
 def asked(host: Host, name: str, *arguments: Any) -> tuple[str, str]:
     """The error of a request and its text; empty when there is none."""
     reply = host.answer(Request(name, msgspec.Raw(ENCODER.encode(arguments))))
@@ -94,7 +71,7 @@ def asked(host: Host, name: str, *arguments: Any) -> tuple[str, str]:
 def test_a_host_answers_whatever_happens() -> None:
     """In its own process the object's errors, its defects and requests that make no sense are answers; it serves on."""
     host = Host()
-    assert asked(host, "thread") == ("defect", "AttributeError: type object 'NoneType' has no attribute 'thread'")
+    assert asked(host, "total") == ("defect", "AttributeError: type object 'NoneType' has no attribute 'total'")
     assert asked(host, f"{__name__}:Nothing")[0] == "defect"
     assert asked(host, f"{__name__}:Thing", 40, KEY) == ("", "")
     assert asked(host, "refuse", "no") == ("StoreBadInput", "no")
