@@ -182,6 +182,34 @@ async def test_leaving_the_server_waits_for_running_calls() -> None:
     assert outcome == ["waited"]
 
 
+@realtime
+async def test_leaving_the_server_does_not_wait_for_calls_that_are_yet_to_come() -> None:
+    """A3, A6: clients that call on and on do not hold up the end; none of their calls is refused for it."""
+    refused: list[CallFailed] = []
+
+    async def ask(gate: RunningGate) -> None:
+        async with Gate(gate.url, name="shop") as shop:
+            while True:
+                try:
+                    await shop.call("stock", "wait", payload=0.1, effect="read")
+                except CallFailed as error:
+                    refused.append(error)
+                    raise
+
+    loop = asyncio.get_running_loop()
+    async with asyncio.TaskGroup() as group:
+        async with running_gate(drain_s=30.0) as gate:
+            helpers = [group.create_task(hold(gate))]
+            await gate.until(lambda: gate.platform.directory.resolve("default", "stock") is not None)
+            helpers += [group.create_task(ask(gate)) for _ in range(4)]
+            await gate.until(lambda: gate.platform.gateway.counters.attempts > 20)
+            began = loop.time()
+        assert loop.time() - began < 15.0
+        for helper in helpers:
+            helper.cancel()
+    assert refused == []
+
+
 async def hold(gate: RunningGate) -> None:
     async with running_agent(gate, stock_agent()):
         await asyncio.sleep(60)

@@ -343,3 +343,26 @@ def test_a_silent_instance_is_lost() -> None:
             assert agent.closed_because
 
     play(story)
+
+
+def test_a_stopping_gate_begins_nothing_new() -> None:
+    """A3, A6: work that runs may still call; a new call is not begun here, so that it can be sent to the next gate."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            agent = WirePeer(platform, "bank", skills=SKILLS).connect()
+            client = WirePeer(platform, "shop").connect()
+            running = client.call("bank", "pay", "o1")
+            unit = await agent.next()
+            platform.gateway.stop_taking()
+            later = client.call("bank", "pay", "o2")
+            inner = agent.read("bank", token=unit.params.token)
+            agent.answer(await agent.next(), "seen")
+            assert (await inner).value == "seen"
+            agent.answer(unit, "paid")
+            assert (await running).value == "paid"
+            await asyncio.sleep(1)
+            assert agent.invoked.empty()
+            assert not later.done()
+
+    play(story)

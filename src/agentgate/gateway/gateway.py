@@ -167,6 +167,10 @@ class Gateway(Service):
         """Walk a passage down the path."""
         return self.pipeline.run(passage)
 
+    def stop_taking(self) -> None:
+        """Begin nothing new: only what units call that run already is taken from now on."""
+        self._link.is_stopping = True
+
     def connect(
         self, send: Callable[[bytes], None], close: Callable[[str], None], *, tenant: str = "default"
     ) -> Session:

@@ -83,6 +83,7 @@ class LinkService:
         self._directory = directory
         self._schemas = schemas
         self._options = options
+        self.is_stopping = False
         self.counters = counters
         self.payload_options = payload_options
 
@@ -242,6 +243,8 @@ class LinkService:
             self._respond(peer, call_id, failure("overloaded", retry_after_s=PEER_CALLS_AGAIN_S, detail=detail))
             return
         passage = self._passage(peer, call_id, raw)
+        if self.is_stopping and not passage.call.parent_unit:
+            return  # as if it had come a moment later, to a closed connection: its process sends it to the next gate
         task = self._spawn(self._carry(peer, call_id, passage))
         peer.calls[call_id] = RunningCall(passage, task)
 

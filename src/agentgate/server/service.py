@@ -42,6 +42,7 @@ class ServerService(Service):
     ) -> None:
         super().__init__()
         self._options = options
+        self._gateway = gateway
         self._view = GateView(gateway=gateway, directory=directory, spans=spans, clock=clock)
         self.links = Links(gateway.connect, options)
         self.port = 0  # the real one, once it listens
@@ -79,6 +80,7 @@ class ServerService(Service):
     async def _stop(self) -> None:
         """Take nothing new, let running calls end, then close every connection."""
         self.links.is_stopping = True
+        self._gateway.stop_taking()
         for server in self._server.servers:
             server.close()
         for _ in range(int(self._options.drain_s / DRAIN_STEP_S)):
