@@ -33,6 +33,7 @@ async def test_pending_calls_are_sent_again_under_their_ids_with_less_time() -> 
         second = await gate.call()
         assert second["id"] == first["id"]
         assert second["params"]["timeout_ms"] == pytest.approx(20_000 - 1_750, abs=5)
+        assert second["params"]["age_ms"] == pytest.approx(1_750, abs=5)
         gate.settle(second, Outcome(value="late"))
         gate.settle(second, Outcome(value="doubled"))
         assert (await waiting).value == "late"

@@ -366,3 +366,20 @@ def test_a_stopping_gate_begins_nothing_new() -> None:
             assert not later.done()
 
     play(story)
+
+
+def test_a_call_without_a_timeout_does_not_grow_younger_by_being_sent_again() -> None:
+    """B7, C5: the gate's own time-out counts from when the call was made, however often its connection was lost."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            client = WirePeer(platform, "shop").connect()
+            agent = WirePeer(platform, "bank", skills=SKILLS).connect()
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            outcome = await client.read("bank", age_ms=29_000)
+            assert (outcome.code, loop.time() - began) == ("deadline_exceeded", pytest.approx(1.0, abs=0.1))
+            assert (await client.read("bank", age_ms=40_000)).code == "deadline_exceeded"
+            assert agent.invoked.qsize() == 1
+
+    play(story)

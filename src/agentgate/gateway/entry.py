@@ -98,6 +98,7 @@ class Entry:
             skill = route.card.skill(params.task_type) if route is not None else None
             if skill is not None and skill.timeout_s is not None:
                 own_s = max(own_s, skill.timeout_s)
+            own_s -= min(max(params.age_ms, 0) / 1000, TIMEOUT_S_MAX)
         parent = self._units.get(parent_unit) if parent_unit else None
         if parent is None:
             return now + own_s

@@ -98,7 +98,11 @@ class Welcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CallParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A call as a caller sends it. `token` is the unit token of the handler it is made in, if any."""
+    """A call as a caller sends it. `token` is the unit token of the handler it is made in, if any.
+
+    `age_ms` is for a call that is sent again: how long ago it was made. `timeout_ms` is what is left of the caller's
+    own time-out; without one, the gate's counts from when the call was made.
+    """
 
     target: str
     task_type: str
@@ -108,6 +112,7 @@ class CallParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
     effect: Effect = "write"
     heavy: bool = False
     timeout_ms: int | None = None
+    age_ms: int = 0
     priority: int | None = None
     again: bool = False
     join: bool = True

@@ -51,9 +51,10 @@ class OpenCall:
     def message(self, now: float) -> bytes:
         """The call as it is sent now, with the time that is left now."""
         params = self.params
-        if params.timeout_ms is not None and now > self.started_at:
-            left_ms = params.timeout_ms - round((now - self.started_at) * 1000)
-            params = msgspec.structs.replace(params, timeout_ms=max(1, left_ms))
+        age_ms = round((now - self.started_at) * 1000)
+        if age_ms > 0:
+            left_ms = None if params.timeout_ms is None else max(1, params.timeout_ms - age_ms)
+            params = msgspec.structs.replace(params, timeout_ms=left_ms, age_ms=age_ms)
         self.sendings += 1
         return wire.request(self.id, "call", params)
 
