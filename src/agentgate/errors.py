@@ -125,7 +125,7 @@ CODES: Final[dict[str, CodeInfo]] = {
         "never",
         502,
         "Nobody can tell whether the effect happened",
-        "Do not repeat the effect under another key. Have the state checked, then settle the key.",
+        "Do not repeat the effect under another key. See the target's own records; a skill with a check is asked.",
     ),
     "no_route": CodeInfo(
         "refused",
@@ -154,7 +154,7 @@ CODES: Final[dict[str, CodeInfo]] = {
         "never",
         500,
         "The handler raised",
-        "The failure is stored under the key. Fix the cause, then run it again with `again=True`.",
+        "Fix the cause, then call again; a write needs `again` for that, because its failure is stored under the key.",
     ),
     "bad_request": CodeInfo("caller", "never", 400, "The request is wrong", "Correct the request as `detail` says."),
     "too_large": CodeInfo(
@@ -187,6 +187,11 @@ CODES: Final[dict[str, CodeInfo]] = {
     ),
     "internal": CodeInfo("internal", "never", 500, "The gate has a defect", "Report it with the trace id."),
 }
+
+
+def title_of(code: str) -> str:
+    """What a code means, in a few words."""
+    return CODES[code].title if code in CODES else "unknown to this version"
 
 
 class AgentGateError(Exception):
@@ -230,7 +235,7 @@ class CallFailed(AgentGateError):
         advice: str = "",
         detail: str = "",
     ) -> None:
-        super().__init__(f"{code}: {detail or advice}")
+        super().__init__(f"{code}: {detail or title_of(code)}")
         self.code = code
         self.fault = fault
         self.sent = sent

@@ -41,7 +41,7 @@ def test_its_agents_and_its_client_do_what_it_says(tmp_path: Path) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text + "\n", encoding="utf-8")
     dev = first_line("agentgate", "dev")
-    assert set(files) == {*dev[2:], "client.py"}
+    assert set(files) == {*dev[2:], "client.py", "test_stock.py"}
     port = free_port()
     environ = {"AGENTGATE_URL": f"http://127.0.0.1:{port}", "AGENTGATE__SERVER__PORT": str(port)}
 
@@ -73,6 +73,17 @@ def test_its_agents_and_its_client_do_what_it_says(tmp_path: Path) -> None:
         chain = agentgate("chains", "order_123", environ=environ, cwd=tmp_path)
         assert "stock_agent reserve order_123" in chain.stdout
         assert running.stop(signal.SIGINT) == 0
+
+
+def test_its_test_of_an_agent_passes(tmp_path: Path) -> None:
+    """I1: `local_gate`, as shown, needs no gate and no files."""
+    for found in FILE.finditer(README):
+        (tmp_path / found["name"]).write_text(found["text"] + "\n", encoding="utf-8")
+    command = [sys.executable, "test_stock.py"]
+    done = subprocess.run(
+        command, env=environment(), cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def last_lamp(call: list[str], environ: dict[str, str], folder: Path) -> tuple[object, object]:

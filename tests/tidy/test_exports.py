@@ -12,6 +12,7 @@ NAMES = [
     "CallFailed",
     "Context",
     "Gate",
+    "LinkDown",
     "OutcomeUnknown",
     "Rejected",
     "SyncContext",

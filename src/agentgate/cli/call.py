@@ -110,7 +110,7 @@ def _show_failure(error: CallFailed, *, as_json: bool) -> None:
         return
     happened = "it was sent" if error.sent else "nothing was sent"
     again = "" if error.retry_after_ms is None else f"; may work again in {error.retry_after_ms / 1000:g} s"
-    say(f"{status}: {error.code}: {error.detail or error.advice}")
-    say(f"  {happened}, do {'not ' if error.retry == 'never' else ''}repeat it{again}")
-    if error.detail and error.advice:
+    say(f"{status}: {error}")
+    say(f"  {happened}{again}")
+    if error.advice:
         say(f"  {error.advice}")

@@ -34,4 +34,6 @@ def check(file: ConfigFile = None, *, as_json: AsJson = False) -> None:
         return
     for note in notes:
         say(f"note: {note}")
+    for name, origin in loaded.origins.items():
+        say(f"{name}: from {origin}")
     say(f"the configuration is good: {len(loaded.origins)} keys given, everything else is the default")

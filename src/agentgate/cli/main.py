@@ -17,7 +17,7 @@ from agentgate.cli.check import config
 from agentgate.cli.demo import demo
 from agentgate.cli.dev import dev
 from agentgate.cli.exits import EXIT_CODES_HELP, CommandError
-from agentgate.cli.output import say
+from agentgate.cli.output import print_json, say
 from agentgate.cli.run import run as run_agents
 from agentgate.cli.serve import serve
 from agentgate.errors import AgentGateError, ConfigError, LinkDown, StoreError
@@ -87,5 +87,9 @@ def _explain(error: Exception) -> int:
     code = next((code for kind, code in EXIT_BY_ERROR.items() if isinstance(error, kind)), None)
     if code is None:
         raise error
-    say(f"agentgate: {error}")
-    return error.code if isinstance(error, CommandError) else code
+    code = error.code if isinstance(error, CommandError) else code
+    if "--json" in sys.argv:
+        print_json({"error": str(error), "exit_code": code})
+    else:
+        say(f"agentgate: {error}")
+    return code

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+WIDTH_IN_A_PIPE: Final = 1_000  # nothing is cut for whoever reads lines
+
 STATE_STYLES: Final = {
     "connected": "green",
     "done": "green",
@@ -36,7 +38,7 @@ def console() -> Console:
     """Standard output; colours only on a terminal, as usual with NO_COLOR."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=True)
+    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=WIDTH_IN_A_PIPE)
 
 
 def print_json(value: object, *, in_one_line: bool = False) -> None:

@@ -18,7 +18,8 @@ def serve(
 ) -> None:
     """Run the gate until it is told to stop.
 
-    SIGTERM or Ctrl-C takes nothing new, lets running calls end, and stops; what is keyed goes on after a restart.
+    SIGTERM or Ctrl-C takes nothing new, lets running calls end, and stops; a second one stops at once. What is keyed
+    goes on after a restart.
     With --json the first line on standard output is {"url": …}, once the gate takes calls.
 
     Example: agentgate serve --config agentgate.yaml --port 7070
@@ -36,5 +37,6 @@ def serve(
             else:
                 say(f"agentgate {server.url}, store {settings.store.url}; Ctrl-C stops it")
             await stop.wait()
+            say("agentgate stops: it takes nothing new and lets running calls end; Ctrl-C again stops it at once")
 
     gate.run_gate(main)

@@ -60,9 +60,11 @@ class Agent:
         published on the card. It may be async (`ctx: Context`), or not, and runs in a thread then (`ctx: SyncContext`).
 
         `effect`: "write" runs once per idempotency key; "read" promises that nothing changes. `repeatable`: a write
-        that may run again without harm. `timeout_s`: the longest an attempt may take. `compensate`: the task type that
-        undoes it. What the function raises says what happened: `Rejected` (a final no), `TryLater` (nothing happened),
-        anything else (`handler_error`; `SystemExit` too: it ends the unit, not the agent).
+        that may run again without harm. `timeout_s`: the longest an honest answer takes. What takes longer is told to
+        stop and run again, if that does no harm; any other write is waited for until its caller's deadline.
+        `compensate`: the task type that undoes it. What the function raises says what happened: `Rejected` (a final
+        no), `TryLater` (nothing happened), anything else (`handler_error`; `SystemExit` too: it ends the unit, not the
+        agent).
         """
         if timeout_s is not None and timeout_s <= 0:
             raise ConfigError(f"`{task_type}`: timeout_s is more than 0 seconds, not {timeout_s}")

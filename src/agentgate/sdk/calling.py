@@ -6,6 +6,8 @@ The gate holds every policy. Checked here is only what would not survive the way
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, TypedDict
 
@@ -30,6 +32,17 @@ class CallOptions(TypedDict, total=False):
     again: bool  # run a key again whose stored outcome is a failure
     join: bool  # False: do not wait for a run of the same key that is under way, but say that it is
     on_disconnect: OnDisconnect | None  # what happens to the work when this process is gone
+
+
+def check_options(options: Mapping[str, object]) -> None:
+    """Raises `TypeError` for an option that a call does not have, with the nearest one that it has."""
+    for name in options:
+        if name not in CallOptions.__annotations__:
+            near = get_close_matches(name, CallOptions.__annotations__, 1)
+            known = ", ".join(CallOptions.__annotations__)
+            raise TypeError(
+                f"call() has no option {name!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {known}")
+            )
 
 
 def call_params(  # noqa: PLR0913 - the fields of a call, named

@@ -11,7 +11,7 @@ from typing import Any, Final, Self, TypeVar, Unpack, overload
 from agentgate.errors import LinkDown
 from agentgate.model.link import DrainParams, InvokeParams, StopKind, Welcome
 from agentgate.sdk import clock
-from agentgate.sdk.calling import CallOptions, call_params, exchange, value_of
+from agentgate.sdk.calling import CallOptions, call_params, check_options, exchange, value_of
 from agentgate.sdk.connection import Connect
 from agentgate.sdk.greeting import Identity, not_connected
 from agentgate.sdk.link import Link
@@ -110,10 +110,20 @@ class Gate:
         returns: Any = None,
         **options: Unpack[CallOptions],
     ) -> Any:
-        """Call an agent by name, or `skill("reserve")`, and wait for its answer: as `Context.call`."""
+        """Call an agent by name, or `skill("reserve")`, and wait for its answer.
+
+        A write needs a business key; with the same one, and the same `action`, it runs once however often it is called.
+        `returns`: the type to read the answer as. Options: `effect` ("read" promises that nothing changes and needs no
+        key), `timeout` (seconds, 30), `action` ("run"; tells several effects on one business key apart), `heavy` (more
+        time an attempt), `priority` (0 to 9, 9 first), `again` (run a key again that is stored as failed), `join`
+        (False: say so when the key runs already, instead of waiting for it), `on_disconnect` ("cancel" or "detach":
+        what becomes of the work when this process is gone). Raises `CallFailed`, or `OutcomeUnknown` when nobody can
+        tell whether the effect happened.
+        """
         if self._running is None:
             raise LinkDown("this Gate is not connected: use `async with Gate(...) as gate:`")
         self._link.require_process()
+        check_options(options)
         params = call_params(
             target, task_type, business_key, payload, bytes_max=self._link.payload_bytes_max, **options
         )

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 from agentgate.model.link import CallParams, InvokeParams, StopKind
 from agentgate.model.outcome import problem
-from agentgate.sdk.calling import CallOptions, call_failed, call_params
+from agentgate.sdk.calling import CallOptions, call_failed, call_params, check_options
 from agentgate.sdk.port import LinkPort
 
 
@@ -98,6 +98,7 @@ class UnitView:
             raise call_failed(problem("cancelled", detail=f"unit {unit.id} was told to stop"))
         if self.expired:
             raise call_failed(problem("deadline_exceeded", detail=f"the deadline of unit {unit.id} has passed"))
+        check_options(options)
         timeout = options.get("timeout")
         if timeout is not None:
             options["timeout"] = min(timeout, self.deadline)

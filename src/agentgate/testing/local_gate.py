@@ -68,8 +68,8 @@ async def local_gate(
 ) -> AsyncIterator[LocalGate]:
     """A gate with these agents connected, as a client called `name` sees it.
 
-    `settings`: as for a real gate; the store is always in memory. `faults`: by the agent's name. `seed`: for what is
-    drawn by chance (jitter, faults), so that a test runs the same way every time.
+    `settings`: as for a real gate (`agentgate.config.Settings`); the store is always in memory. `faults`: by the
+    agent's name. `seed`: for what is drawn by chance (jitter, faults), so that a test runs the same way every time.
     """
     wrong = sorted(set(faults or ()) - {agent.name for agent in agents})
     if wrong:

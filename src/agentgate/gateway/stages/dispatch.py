@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from agentgate.model import Outcome, failure
 
@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from agentgate.gateway.parts import Parts
     from agentgate.gateway.passage import Passage
     from agentgate.gateway.stage import Onward
+
+
+NO_ANSWER: Final = "the target did not answer in time"
 
 
 class Dispatch:
@@ -34,4 +37,4 @@ class Dispatch:
             lost = failure("agent_lost", detail=f"instance {unit.instance} left before the request was sent")
             self._units.unsent(unit, lost)
         outcome = await passage.first_answer(passage.until)
-        return outcome if outcome is not None else failure("deadline_exceeded", sent=True)
+        return outcome if outcome is not None else failure("deadline_exceeded", sent=True, detail=NO_ANSWER)

@@ -6,17 +6,23 @@ still be refused later, when the permit is really taken.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
 
-from agentgate.model import CHECK_PREFIX, Card, Outcome, Problem, Skill, problem
+from agentgate.model import CHECK_PREFIX, Call, Card, Outcome, Problem, Skill, problem
 
 if TYPE_CHECKING:
     from agentgate.core.policy import Policy
     from agentgate.gateway.parts import Parts
     from agentgate.gateway.passage import Passage
     from agentgate.gateway.stage import Onward
+
+
+SKILL_PREFIX: Final = "skill:"
+COMPARED_MAX: Final = 200  # names: looking for the nearest must not cost more than the call
+COMPARED_CHARS: Final = 60
 
 
 class Preflight:
@@ -44,7 +50,7 @@ class Preflight:
         call = passage.call
         route = self._parts.routes.resolve(call.tenant, call.target)
         if route is None:
-            return problem("no_route", detail=f"no agent answers to {call.target!r}")
+            return problem("no_route", detail=f"no agent answers to {call.target!r}{self._meant(call)}")
         skill = route.card.skill(call.task_type)
         if skill is None:
             return problem("no_route", detail=_offers(route.card, call.task_type))
@@ -54,6 +60,13 @@ class Preflight:
         passage.skill = skill
         passage.call = replace(call, agent=route.agent, repeatable=skill.repeatable, skill_timeout_s=skill.timeout_s)
         return self._fits(skill, route.agent, call.payload)
+
+    def _meant(self, call: Call) -> str:
+        """The nearest agent of the caller's tenant, as a question; only asked where there are few to compare with."""
+        routes = self._parts.routes.snapshot().routes
+        if len(routes) > COMPARED_MAX or call.target.startswith(SKILL_PREFIX):
+            return ""
+        return nearest(call.target, [route.agent for route in routes if route.tenant == call.tenant])
 
     def _fits(self, skill: Skill, agent: str, payload: object) -> Problem | None:
         finding = self._parts.schemas.finding(skill.input_schema, payload)
@@ -75,4 +88,10 @@ class Preflight:
 def _offers(card: Card, task_type: str) -> str:
     names = sorted(skill.task_type for skill in card.skills if not skill.task_type.startswith(CHECK_PREFIX))
     shown = ", ".join(names[:20]) or "nothing"
-    return f"{card.agent} does not offer {task_type!r}; it offers {shown}"
+    return f"{card.agent} does not offer {task_type!r}{nearest(task_type, names[:COMPARED_MAX])}; it offers {shown}"
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """`, did you mean …?` if one of these is near."""
+    near = get_close_matches(name[:COMPARED_CHARS], known, 1)
+    return f", did you mean {near[0]!r}?" if near else ""
