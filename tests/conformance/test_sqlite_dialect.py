@@ -7,7 +7,6 @@ import re
 import sqlite3
 import stat
 from collections.abc import Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -66,14 +65,18 @@ def test_a_second_gateway_is_told_who_has_the_file(path: Path, monkeypatch: pyte
 
 def test_a_lock_may_come_free_while_waiting(path: Path) -> None:
     """A gateway that restarts at once waits for the last transaction of the one before."""
-    first, second = FileLock(path), FileLock(path)
-    first.take()
-    with ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(second.take)
-        first.release()
-        first.release()
-        waiting.result()
-    second.release()
+
+    async def main() -> None:
+        first, second = FileLock(path), FileLock(path)
+        await first.take()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(second.take())
+            await asyncio.sleep(0.1)
+            first.release()
+            first.release()
+        second.release()
+
+    run(main())
 
 
 def test_files_are_for_their_owner_only(path: Path) -> None:

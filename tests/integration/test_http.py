@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from websockets.asyncio.client import connect
+from websockets.typing import Subprotocol
 
 from agentgate import Agent, CallFailed, Context, Gate
 from agentgate.errors import ConfigError
-from agentgate.model import Card
+from agentgate.model import Card, Skill
+from agentgate.model.link import LINK_PATH, SUBPROTOCOL
 from agentgate.server.options import ServerOptions
+from agentgate.server.patient_http import PatientHttp
 from agentgate.server.service import ServerService
 from tests.integration.real_gate import Answer, RunningGate, running_agent, running_gate
 from tests.integration.realtime import realtime
@@ -259,3 +264,40 @@ async def test_a_restarted_gate_remembers_who_was_there(tmp_path: Path) -> None:
         ]
         assert found["version"] > version
         assert after.platform.directory.resolve("default", "skill:reserve") is not None
+
+
+@realtime
+async def test_connections_that_do_not_say_what_they_want_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B14: neither silence nor half a request, also after a whole one, holds a descriptor for ever."""
+    monkeypatch.setattr(PatientHttp, "head_s", 0.2)
+    async with running_gate() as gate:
+        for said in (b"", b"GET /heal", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /hea"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", gate.server.port)
+            writer.write(said)
+            with contextlib.suppress(ConnectionError):
+                answer = await reader.read()
+                assert answer.startswith(b"HTTP/1.1 200") == said.endswith(b"GET /hea")
+            writer.close()
+        assert (await gate.get("/healthz")).status == 200
+
+
+@realtime
+async def test_many_questions_for_the_routes_cost_one_peer_its_link_and_nobody_else_anything() -> None:
+    """B14, F110: a small message must not make the gate say hundreds of megabytes."""
+    large = {"type": "object", "description": "x" * 20_000}
+    async with running_gate() as gate:
+        for number in range(20):
+            card = Card(
+                agent=f"agent_{number}", skills=tuple(Skill(task_type=f"t{n}", input_schema=large) for n in range(6))
+            )
+            gate.platform.directory.hello("default", card, f"i{number}")
+        url = f"ws://127.0.0.1:{gate.server.port}{LINK_PATH}"
+        async with connect(url, subprotocols=[Subprotocol(SUBPROTOCOL)], proxy=None, max_size=None) as link:
+            await link.send('{"jsonrpc":"2.0","id":1,"method":"hello","params":{"agent":"shop","instance":"s1"}}')
+            await link.recv()
+            ask = '{"jsonrpc":"2.0","id":2,"method":"routes","params":{}}'
+            await link.send(ask)
+            assert len(await link.recv()) > 2_000_000
+            await link.send("[" + ",".join([ask] * 1_000) + "]")
+            await gate.until(lambda: gate.server.links.cut == 1)
+        assert (await gate.get("/healthz")).status == 200

@@ -288,3 +288,17 @@ async def test_a_stopping_server_says_so() -> None:
         for protocol in list(here.links.open):
             protocol.shutdown()
         assert await close_code(link) == (1012, "the gate stops")
+
+
+@realtime
+async def test_pings_whose_answers_nobody_reads_are_cut_off() -> None:
+    """B14: what waits for a peer is bounded, whatever it is; half a million pings are not kept in memory."""
+    async with room(queue_bytes_max=64 * KIB) as here:
+        _, writer = await dial_raw(here.port, b"Host: localhost")
+        pings = (b"\x89\xfd" + bytes(4) + b"?" * 125) * 1_000
+        with contextlib.suppress(ConnectionError):
+            for _ in range(500):
+                writer.write(pings)
+                await writer.drain()
+        await here.until(lambda: here.links.cut == 1)
+        writer.close()

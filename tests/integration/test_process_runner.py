@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from collections.abc import Callable
@@ -15,9 +16,11 @@ from agentgate.adapters.sqlite import SqliteSpanStore, SqliteStore
 from agentgate.errors import StoreBroke
 from agentgate.ports.store import SpanStore, Store
 from agentgate.runtime.process_runner import ProcessRunner
+from agentgate.runtime.runner import InlineRunner
 from agentgate.testing.conformance import SpanStoreSuite, StoreSuite
 from agentgate.testing.conformance.opened import opened
 from agentgate.testing.conformance.requests import NOW, claim, claimed, key, state_of
+from agentgate.testing.conformance.spans import span
 
 
 class TestSqliteStoreInProcess(StoreSuite):
@@ -77,6 +80,74 @@ def test_death_of_the_process_is_told_and_healed(tmp_path: Path) -> None:
         with pytest.raises(StoreBroke) as raised:
             await store.lookup([key()], NOW)
         return str(raised.value)
+
+    asyncio.run(main())
+
+
+def test_a_process_that_does_not_answer_is_replaced(tmp_path: Path) -> None:
+    """Who waits is told within bounds, the next request finds a new process, and closing does not wait for ever."""
+
+    async def main() -> None:
+        async with opened(SqliteStore(tmp_path / "store.sqlite", ProcessRunner(patience_s=0.3))) as store:
+            assert await claimed(store, claim()) == [True]
+            stuck = child()
+            stuck.suspend()
+            with pytest.raises(StoreBroke, match="before it had answered"):
+                await store.lookup([key()], NOW)
+            assert await state_of(store) == "running"
+            assert not stuck.is_running()
+            child().suspend()
+        assert psutil.Process().children() == []
+
+    asyncio.run(main())
+
+
+def test_nobody_else_gets_the_file_while_its_process_is_replaced(tmp_path: Path) -> None:
+    """The lock is the gate's, not its child's, and names the process that an operator can stop."""
+
+    async def main() -> None:
+        path = tmp_path / "store.sqlite"
+        async with opened(SqliteStore(path, ProcessRunner())) as store:
+            child().kill()
+            with pytest.raises(StoreBroke, match=rf"\(process {os.getpid()}\)"):
+                await SqliteStore(path, InlineRunner()).open()
+            assert await claimed(store, claim()) == [True]
+
+    asyncio.run(main())
+
+
+def test_the_file_is_taken_until_the_last_process_of_a_killed_gate_is_gone(tmp_path: Path) -> None:
+    """A gate that was killed leaves a child that may still be writing: it holds the lock as well."""
+
+    async def main() -> None:
+        path = tmp_path / "store.sqlite"
+        store = SqliteStore(path, ProcessRunner())
+        async with opened(store):
+            held = child()
+            held.suspend()
+            store._lock.release()  # noqa: SLF001 - what the system does when the gate is killed
+            with pytest.raises(StoreBroke, match="in use"):
+                await SqliteStore(path, InlineRunner()).open()
+            held.kill()
+            held.wait()
+            async with opened(SqliteStore(path, InlineRunner())):
+                pass
+
+    asyncio.run(main())
+
+
+def test_spans_are_written_again_after_their_process_died(tmp_path: Path) -> None:
+    """H1: the span files heal as the ledger does."""
+
+    async def main() -> None:
+        async with opened(SqliteSpanStore(tmp_path / "spans", ProcessRunner())) as spans:
+            await spans.write([span("s1")])
+            child().kill()
+            with contextlib.suppress(StoreBroke):  # what was under way is told
+                await spans.write([span("s2")])
+            await spans.write([span("s3")])
+            found = await spans.chain(span("s1").trace_id, 10)
+            assert {"s1", "s3"} <= {one.span_id for one in found}
 
     asyncio.run(main())
 

@@ -24,7 +24,7 @@ def nonsense(draws: random.Random, depth: int = 0) -> Any:
     return (
         None,
         True,
-        draws.randrange(-5, 10**12),
+        draws.choice((draws.randrange(-5, 10**12), 10**400)),
         draws.random() * 1e9,
         "",
         draws.choice(("look", "bank", "é" * 300)),
@@ -39,7 +39,8 @@ def a_call(draws: random.Random) -> dict[str, Any]:
         "business_key": draws.choice(("", "k", "\0")),
         "payload": nonsense(draws),
         "effect": draws.choice(("read", "write", "zap")),
-        "timeout_ms": draws.choice((0, -5, 10**15, 1, None, 500)),
+        "timeout_ms": draws.choice((0, -5, 10**15, 10**400, -(10**400), 1, None, 500)),
+        "age_ms": draws.choice((0, 10, 10**400, -5)),
         "priority": draws.choice((-1, 99, 5)),
         "token": draws.choice(("", "x", "é")),
         "traceparent": draws.choice(("", "zz")),
@@ -92,5 +93,22 @@ def test_nonsense_on_the_link_harms_nobody_else() -> None:
             assert "internal" not in gateway.counters.outcomes
             assert (len(gateway.peers), len(gateway.flights), len(gateway.units)) == (2, 0, 0)
             assert gateway.slots.outstanding("bank") == 0
+
+    play(story)
+
+
+def test_a_connection_without_a_hello_makes_room() -> None:
+    """B14: whoever connects says who it is within ten seconds, or is sent away; who has said it stays."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            reasons: list[str] = []
+            platform.gateway.connect(lambda _data: None, reasons.append)
+            agent = WirePeer(platform, "bank", skills=SKILLS).connect()
+            await asyncio.sleep(9)
+            assert reasons == []
+            await asyncio.sleep(2)
+            assert reasons == ["no hello came within 10 s"]
+            assert agent.closed_because == ""
 
     play(story)

@@ -9,6 +9,8 @@ def main() -> None:
     """`agentgate`, as installed."""
     try:
         from agentgate.cli.main import run
+    except KeyboardInterrupt:
+        sys.exit(130)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "agentgate":
             raise

@@ -89,7 +89,7 @@ def _explain(error: Exception) -> int:
         raise error
     code = error.code if isinstance(error, CommandError) else code
     if "--json" in sys.argv:
-        print_json({"error": str(error), "exit_code": code})
+        print_json({"error": str(error), "exit_code": code}, in_one_line=True)
     else:
         say(f"agentgate: {error}")
     return code

@@ -21,9 +21,14 @@ if TYPE_CHECKING:
     from agentgate.ports.routes import Routes
 
 PRIORITY_MAX: Final = 9
-TIMEOUT_S_MAX: Final = 86_400.0
+TIMEOUT_MS_MAX: Final = 86_400_000  # a day
 TRACE_ID_BYTES: Final = 16
 SPAN_ID_BYTES: Final = 8
+
+
+def seconds_of(milliseconds: int) -> float:
+    """A time as a peer has said it, which may be any number."""
+    return min(max(milliseconds, 0), TIMEOUT_MS_MAX) / 1000
 
 
 class Entry:
@@ -91,14 +96,14 @@ class Entry:
 
     def _deadline(self, params: CallParams, tenant: str, parent_unit: str, now: float) -> float:
         if params.timeout_ms is not None:
-            own_s = min(max(params.timeout_ms, 0) / 1000, TIMEOUT_S_MAX)
+            own_s = seconds_of(params.timeout_ms)
         else:
             own_s = self._options.root_deadline_s
             route = self._routes.resolve(tenant, params.target)
             skill = route.card.skill(params.task_type) if route is not None else None
             if skill is not None and skill.timeout_s is not None:
                 own_s = max(own_s, skill.timeout_s)
-            own_s -= min(max(params.age_ms, 0) / 1000, TIMEOUT_S_MAX)
+            own_s -= seconds_of(params.age_ms)
         parent = self._units.get(parent_unit) if parent_unit else None
         if parent is None:
             return now + own_s

@@ -50,7 +50,7 @@ class ErrorResponse(Struct):
     jsonrpc: str = "2.0"
 
 
-def encode(message: Message | Response | ErrorResponse) -> bytes:
+def encode(message: Struct) -> bytes:
     """One message as bytes."""
     return _encoder.encode(message)
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import structlog
 
 from agentgate.core.keys import name_flaw
@@ -84,6 +85,8 @@ class LinkService:
         self._schemas = schemas
         self._options = options
         self.is_stopping = False
+        self._routes_version = -1
+        self._routes_text = msgspec.Raw()
         self.counters = counters
         self.payload_options = payload_options
 
@@ -225,12 +228,15 @@ class LinkService:
         if peer.card is not None:
             self._directory.drain(peer.instance)
 
-    def routes(self, version: int) -> Routes:
-        """The routes, unless the asker has this version."""
+    def routes(self, version: int) -> msgspec.Raw:
+        """The routes, unless the asker has this version. Written out once a version: it may be large."""
         snapshot = self._directory.snapshot()
         if snapshot.version == version:
-            return Routes(version=version)
-        return Routes(version=snapshot.version, snapshot=snapshot)
+            return msgspec.Raw(frames.encode(Routes(version=version)))
+        if self._routes_version != snapshot.version or not self._routes_text:
+            self._routes_version = snapshot.version
+            self._routes_text = msgspec.Raw(frames.encode(Routes(version=snapshot.version, snapshot=snapshot)))
+        return self._routes_text
 
     # Calls
 

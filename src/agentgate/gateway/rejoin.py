@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import structlog
 from msgspec.structs import replace
 
+from agentgate.gateway.entry import seconds_of
 from agentgate.gateway.units import Unit
 from agentgate.model import Call, Record, failure
 from agentgate.model.link import Answer, UnitReport
@@ -114,7 +115,7 @@ class Rejoin:
         if unit.restored:
             self._counters.rejoined_units += 1
             claim = self._tokens.read(report.token)
-            deadline = self._clock.now() + report.remaining_ms / 1000
+            deadline = self._clock.now() + seconds_of(report.remaining_ms)
             unit.call = replace(unit.call, deadline=deadline, depth=claim.depth if claim is not None else 0)
             slot = self._slots.adopt(unit.call, unit.instance, self._clock.now())
             self._units.resume(unit, slot)

@@ -43,6 +43,7 @@ _beat = msgspec.json.Decoder(BeatParams)
 _drain = msgspec.json.Decoder(DrainParams)
 
 ID_CHARS_MAX: Final = 128
+HELLO_S: Final = 10.0  # whoever connects says who it is, or makes room
 
 
 class Session:
@@ -64,7 +65,9 @@ class Session:
         self.greeter: asyncio.Task[None] | None = None  # looks up what a hello reports
         self.over = False
         self._outbox: list[bytes] = []
+        self._outbox_bytes = 0
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
+        self._silence = self._loop.call_later(HELLO_S, self._end_unless_greeted)
 
     def on_frame(self, data: bytes | str) -> None:
         """Take one WebSocket message. Never raises."""
@@ -83,6 +86,7 @@ class Session:
         """The connection has ended; safe to call twice."""
         if not self.over:
             self.over = True
+            self._silence.cancel()
             self._link.disconnected(self)
 
     def end(self, reason: str) -> None:
@@ -98,14 +102,22 @@ class Session:
             return
         if not self._outbox:
             self._loop.call_soon(self._flush)
-        self._outbox.append(frames.encode(message))
+        data = frames.encode(message)
+        self._outbox.append(data)
+        self._outbox_bytes += len(data)
+        if self._outbox_bytes >= frames.BATCH_BYTES_MAX:  # what is said is bounded where it is sent
+            self._flush()
 
     def _flush(self) -> None:
-        outbox, self._outbox = self._outbox, []
+        outbox, self._outbox, self._outbox_bytes = self._outbox, [], 0
         if self.over:
             return
         for data in frames.join(outbox):
             self._send(data)
+
+    def _end_unless_greeted(self) -> None:
+        if not self.greeting:
+            self.end(f"no hello came within {HELLO_S:g} s")
 
     def _breach(self, reason: str) -> None:
         self._link.counters.protocol_errors += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import subprocess
 import sys
@@ -11,15 +12,19 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeVar, TypeVarTuple, Unpack, cast
 
 import msgspec
+import structlog
 
 from agentgate.errors import StoreBadInput, StoreBroke, StoreConflict
 from agentgate.runtime import hosted
 from agentgate.runtime.hosted import LENGTH, Reply, Request
 from agentgate.runtime.signature import ENCODER, answer_decoder
 
+log = structlog.get_logger(__name__)
+
 Arguments = TypeVarTuple("Arguments")
 Answer = TypeVar("Answer")
 
+PATIENCE_S: Final = 10.0  # for one answer: twice the longest that SQLite waits for a lock
 STOP_S: Final = 5.0  # what is being written may be finished; then it is ended by force
 
 _ERRORS: Final = {kind.__name__: kind for kind in (StoreBroke, StoreConflict, StoreBadInput)}
@@ -43,10 +48,13 @@ class _Waiter(NamedTuple):
 class ProcessRunner:
     """One child process, from `start` to `close`. It dies with this process, however this process dies.
 
-    When the child dies, everybody who waits is told `StoreBroke`: what they asked for may or may not be on disk.
+    When the child dies, everybody who waits is told `StoreBroke`: what they asked for may or may not be on disk. The
+    same when it does not answer for `patience_s`: then it is ended by force, so that another can take its place.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+        self._patience_s = patience_s
+        self._shared: tuple[int, ...] = ()
         self._process: subprocess.Popen[bytes] | None = None
         self._link: _Link | None = None
 
@@ -54,6 +62,10 @@ class ProcessRunner:
     def alive(self) -> bool:
         """From `start` to `close`, unless the child dies before."""
         return self._link is not None and not self._link.is_down
+
+    def share(self, *descriptors: int) -> None:
+        """Let the next child have these files open, too."""
+        self._shared = descriptors
 
     async def start(self, build: Callable[[Unpack[Arguments]], object], *arguments: *Arguments) -> None:
         """Start the process and build the object in it."""
@@ -64,7 +76,7 @@ class ProcessRunner:
             self._process = subprocess.Popen(  # noqa: ASYNC220, S603 - takes about a millisecond; runs our own module
                 [sys.executable, "-P", "-m", hosted.__name__, str(number)],  # -P: nothing from the current folder
                 stdin=subprocess.DEVNULL,
-                pass_fds=(number,),
+                pass_fds=(number, *self._shared),
             )
         loop = asyncio.get_running_loop()
         _, self._link = await loop.create_connection(_Link, sock=ours)
@@ -74,8 +86,19 @@ class ProcessRunner:
         """Call a method of the object after everything that was asked for before."""
         if self._link is None:
             raise StoreBroke("the store is closed")
-        answer: Answer = await self._link.ask(method.__name__, arguments, answer_decoder(method))
-        return answer
+        asked: asyncio.Future[Answer] = self._link.ask(method.__name__, arguments, answer_decoder(method))
+        patience = asyncio.get_running_loop().call_later(self._patience_s, self._give_up, self._process)
+        try:
+            return await asked
+        finally:
+            patience.cancel()
+
+    def _give_up(self, process: subprocess.Popen[bytes] | None) -> None:
+        log.error("store_process_killed", reason="it did not answer", waited_s=self._patience_s)
+        if process is not None:
+            process.kill()
+        if self._link is not None and process is self._process:
+            self._link.hang_up()
 
     async def close(self) -> None:
         """Hang up; the child finishes what it has begun and ends."""
@@ -149,4 +172,5 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(STOP_S)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # one that waits for a broken disk cannot even be killed
+            process.wait(STOP_S)

@@ -25,6 +25,10 @@ class Runner(Protocol):
         """Whether the object is there; a process can lose it."""
         ...
 
+    def share(self, *descriptors: int) -> None:
+        """Keep these files open where the object lives, too, from the next `start` on."""
+        ...
+
     async def start(self, build: Callable[[Unpack[Arguments]], object], *arguments: *Arguments) -> None:
         """Build the object where it shall live; one that was there before is dropped."""
         ...
@@ -48,6 +52,9 @@ class InlineRunner:
     def alive(self) -> bool:
         """Between `start` and `close`."""
         return self._hosted is not None
+
+    def share(self, *descriptors: int) -> None:
+        """They are open here."""
 
     async def start(self, build: Callable[[Unpack[Arguments]], object], *arguments: *Arguments) -> None:
         """Build the object."""

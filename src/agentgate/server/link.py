@@ -139,10 +139,7 @@ class LinkProtocol(asyncio.Protocol):
         self.links.open.discard(self)
         if self._timer is not None:
             self._timer.cancel()
-        self._backlog.clear()
-        if self._session is not None:
-            session, self._session = self._session, None
-            session.closed()
+        self._leave()
 
     def shutdown(self) -> None:
         """Uvicorn stops."""
@@ -154,10 +151,7 @@ class LinkProtocol(asyncio.Protocol):
         """Send one message, or cut a peer that does not read what it was sent."""
         if self._ws.state is not State.OPEN or self._transport.is_closing():
             return
-        self._transport.write(framing.framed(data))
-        waiting = self._transport.get_write_buffer_size()
-        if waiting > self.links.options.queue_bytes_max:
-            self._cut("the peer does not read", waiting_bytes=waiting)
+        self._put(framing.framed(data))
 
     def close(self, reason: str, *, code: int = POLICY_VIOLATION) -> None:
         """Say good-bye; whatever the peer does, the connection ends soon."""
@@ -231,7 +225,8 @@ class LinkProtocol(asyncio.Protocol):
         if isinstance(frame, bytes):
             session.on_frame(frame)
         elif frame.opcode in (Opcode.TEXT, Opcode.CONT):
-            self._parts.append(bytes(frame.data))
+            if frame.data:
+                self._parts.append(bytes(frame.data))
             if frame.fin:
                 message, self._parts = b"".join(self._parts), []
                 session.on_frame(message)
@@ -242,9 +237,15 @@ class LinkProtocol(asyncio.Protocol):
         """Write what the WebSocket protocol has to say; it decides by itself when a connection is over."""
         data = b"".join(self._ws.data_to_send())
         if data and not self._transport.is_closing():
-            self._transport.write(data)
+            self._put(data)
         if self._ws.state is not State.OPEN:
             self._end()
+
+    def _put(self, data: bytes) -> None:
+        self._transport.write(data)
+        waiting = self._transport.get_write_buffer_size()
+        if waiting > self.links.options.queue_bytes_max:
+            self._cut("the peer does not read", waiting_bytes=waiting)
 
     def _end(self) -> None:
         """Close once the peer has said good-bye too, or cannot be expected to; do not wait for it for ever."""
@@ -261,6 +262,7 @@ class LinkProtocol(asyncio.Protocol):
         self.links.cut += 1
         log.warning("link_cut", reason=why, **more)
         self._transport.abort()
+        self._leave()
 
     def _check_idle(self) -> None:
         idle_s = self.links.options.idle_s
@@ -269,6 +271,13 @@ class LinkProtocol(asyncio.Protocol):
             self._cut("the peer is silent", idle_s=idle_s)
         else:
             self._set_timer(remaining_s, self._check_idle)
+
+    def _leave(self) -> None:
+        """Nothing more is heard and nothing more is said, also in the turn that goes on."""
+        self._backlog.clear()
+        session, self._session = self._session, None
+        if session is not None:
+            session.closed()
 
     def _set_timer(self, delay_s: float, call: Callable[[], None]) -> None:
         if self._timer is not None:

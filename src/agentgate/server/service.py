@@ -23,6 +23,7 @@ from agentgate.server.http import build_http
 from agentgate.server.link import Links
 from agentgate.server.metrics import Metrics
 from agentgate.server.options import ServerOptions
+from agentgate.server.patient_http import PatientHttp
 from agentgate.server.view import GateView
 
 BACKLOG: Final = 2048  # connections that the system holds while the loop is busy: a wave of agents starting at once
@@ -51,7 +52,7 @@ class ServerService(Service):
             uvicorn.Config(
                 app,
                 ws=self.links.protocol(),
-                http="httptools",
+                http=PatientHttp,
                 lifespan="off",
                 log_config=None,
                 access_log=False,

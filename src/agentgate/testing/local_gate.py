@@ -12,9 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import random
+import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+
+import structlog
 
 from agentgate.adapters.clock import SystemClock
 from agentgate.adapters.memory import MemorySpanStore, MemoryStore
@@ -74,6 +78,7 @@ async def local_gate(
     wrong = sorted(set(faults or ()) - {agent.name for agent in agents})
     if wrong:
         raise ValueError(f"faults for agents that are not there: {', '.join(wrong)}")
+    _keep_logs_to_warnings()
     draws = random.Random(seed)
     network = Network(random.Random(draws.random()))
     network.weather = AT_ONCE
@@ -95,6 +100,15 @@ async def local_gate(
             failed = error
     if failed is not None:
         raise failed  # as it was: the task groups inside would wrap it
+
+
+def _keep_logs_to_warnings() -> None:
+    """What a gate tells its operators does not belong between the results of a test, unless it was set up so."""
+    if not structlog.is_configured():
+        structlog.configure(
+            wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+            logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        )
 
 
 def _clock() -> Clock:

@@ -1,11 +1,15 @@
-"""One process per store file, held by the operating system: it is let go when the process dies, however it dies."""
+"""One gateway per store file, held by the operating system: it is let go when its processes die, however they die.
+
+The gateway takes it and shares the descriptor with the process that has the file open. So nobody else can take the
+file while that process is replaced, nor while it still finishes a transaction after the gateway was killed.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import fcntl
 import os
-import threading
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +27,14 @@ class FileLock:
         self._store = store
         self._file: int | None = None
 
-    def take(self) -> None:
+    @property
+    def descriptor(self) -> int:
+        """The open file that is the lock; whoever has it open holds the lock."""
+        if self._file is None:
+            raise StoreBroke(f"{self._store} is not open")
+        return self._file
+
+    async def take(self) -> None:
         """Take it, or raise `StoreBroke` naming the process that holds it."""
         try:
             self._store.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -34,7 +45,7 @@ class FileLock:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                threading.Event().wait(AGAIN_S)
+                await asyncio.sleep(AGAIN_S)
             else:
                 os.ftruncate(file, 0)
                 os.write(file, f"{os.getpid()}\n".encode())

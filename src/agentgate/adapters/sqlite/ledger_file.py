@@ -17,7 +17,6 @@ from agentgate.adapters.dump import Dump
 from agentgate.adapters.open_units import OpenUnits
 from agentgate.adapters.sqlite import statements
 from agentgate.adapters.sqlite.database import Database
-from agentgate.adapters.sqlite.file_lock import FileLock
 from agentgate.core import expiry
 from agentgate.core.expiry import Expiry
 from agentgate.core.ledger import LedgerOptions
@@ -50,14 +49,12 @@ class LedgerFile:
 
     def __init__(self, path: str, options: LedgerOptions) -> None:
         self._options = options
-        self._lock = FileLock(Path(path))
         self._database = Database(Path(path), statements.migrations("ledger"), synchronous="FULL")
         self._units = OpenUnits()
         self._expiry: Expiry | None = None
 
     def open(self) -> None:
-        """Take the file for this process and learn what is open in it."""
-        self._lock.take()
+        """Open the file, which is this gateway's, and learn what is open in it."""
         try:
             self._database.open()
             self._expiry = self._fact("expiry", Expiry)
@@ -68,10 +65,7 @@ class LedgerFile:
 
     def close(self) -> None:
         """Let go of the file."""
-        try:
-            self._database.close()
-        finally:
-            self._lock.release()
+        self._database.close()
 
     def begin(self, gateway: str, new_secret: str, now: float) -> Lifetime:
         """Open a new epoch."""

@@ -7,7 +7,6 @@ read in vain.
 
 from __future__ import annotations
 
-import contextlib
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,8 +16,9 @@ from typing import Final
 import msgspec
 
 from agentgate.adapters import chains
+from agentgate.adapters.sqlite.reopening import Reopening
 from agentgate.adapters.sqlite.span_files import DAY_S, SpanFiles
-from agentgate.errors import StoreBadInput, StoreBroke
+from agentgate.errors import StoreBadInput
 from agentgate.model import Span
 from agentgate.runtime.runner import Runner
 
@@ -48,19 +48,15 @@ class SqliteSpanStore:
         self._directory = str(directory)
         self._runner = runner
         self._options = options or SpanFilesOptions()
+        self._files = Reopening(runner, self._start)
 
     async def open(self) -> None:
         """Make the directory ready."""
-        await self._runner.start(SpanFiles, self._directory)
-        await self._runner.run(SpanFiles.open)
+        await self._files.open()
 
     async def close(self) -> None:
         """Let go of the files."""
-        try:
-            with contextlib.suppress(StoreBroke):  # it was not open, or its process is gone
-                await self._runner.run(SpanFiles.close)
-        finally:
-            await self._runner.close()
+        await self._files.close(SpanFiles.close)
 
     async def write(self, spans: Sequence[Span]) -> None:
         """Append finished spans, each to the day it started on."""
@@ -70,7 +66,7 @@ class SqliteSpanStore:
                 text = _ENCODER.encode(block).decode()
             except (TypeError, ValueError) as error:
                 raise StoreBadInput(f"a span cannot be stored: {error}") from error
-            await self._runner.run(SpanFiles.write, int(day), text, " ".join(_names(block)))
+            await self._files.ask(SpanFiles.write, int(day), text, " ".join(_names(block)))
 
     async def chain(self, trace_or_key: str, limit: int) -> list[Span]:
         """The spans of one trace, or of the traces in which a key or business key occurs, in order of start."""
@@ -82,11 +78,15 @@ class SqliteSpanStore:
 
     async def sweep(self, now: float) -> int:
         """Delete the files of days beyond the retention time."""
-        return await self._runner.run(SpanFiles.sweep, int(now // DAY_S) - self._options.keep_days)
+        return await self._files.ask(SpanFiles.sweep, int(now // DAY_S) - self._options.keep_days)
+
+    async def _start(self) -> None:
+        await self._runner.start(SpanFiles, self._directory)
+        await self._runner.run(SpanFiles.open)
 
     async def _read(self, names: Sequence[str]) -> list[Span]:
         """All spans of the blocks in which one of the names may occur."""
-        blocks = await self._runner.run(SpanFiles.read, [_hashed(name) for name in names], BLOCKS_MAX)
+        blocks = await self._files.ask(SpanFiles.read, [_hashed(name) for name in names], BLOCKS_MAX)
         return [span for block in blocks for span in _DECODER.decode(block)]
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
 from agentgate.adapters.dump import Dump
+from agentgate.adapters.sqlite.file_lock import FileLock
 from agentgate.adapters.sqlite.ledger_file import LedgerFile
+from agentgate.adapters.sqlite.reopening import Reopening
 from agentgate.core.ledger import LedgerOptions
-from agentgate.errors import StoreBroke
 from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RouteSnapshot
 from agentgate.ports.store import Lifetime
 from agentgate.runtime.runner import Runner
@@ -24,25 +23,27 @@ class SqliteStore:
     """Keeps everything in one SQLite file, for one gateway process; what a method answered is on disk (FULL)."""
 
     def __init__(self, path: Path, runner: Runner, options: LedgerOptions | None = None) -> None:
-        self._path = str(path)
+        self._path = path
         self._options = options or LedgerOptions()
         self._runner = runner
-        self._in_use = False
-        self._reopening = asyncio.Lock()
+        self._file = Reopening(runner, self._start)
+        self._lock = FileLock(path)
 
     async def open(self) -> None:
         """Take the file for this process and bring its schema up to date."""
-        await self._open()
-        self._in_use = True
+        await self._lock.take()
+        try:
+            await self._file.open()
+        except BaseException:
+            self._lock.release()
+            raise
 
     async def close(self) -> None:
         """Let go of the file."""
-        self._in_use = False
         try:
-            with contextlib.suppress(StoreBroke):  # it was not open, or its process is gone
-                await self._runner.run(LedgerFile.close)
+            await self._file.close(LedgerFile.close)
         finally:
-            await self._runner.close()
+            self._lock.release()
 
     async def begin(self, gateway: str, new_secret: str, now: float) -> Lifetime:
         """Open a new epoch for this gateway."""
@@ -85,17 +86,9 @@ class SqliteStore:
         return await self._ask(LedgerFile.dump)
 
     async def _ask(self, method: Callable[[LedgerFile, *Arguments], Answer], *arguments: *Arguments) -> Answer:
-        """Call a method of the file; when the process it lived in has died, open it anew before."""
-        if self._in_use and (self._reopening.locked() or not self._runner.alive):
-            async with self._reopening:
-                if not self._runner.alive:
-                    await self._open()
-        return await self._runner.run(method, *arguments)
+        return await self._file.ask(method, *arguments)
 
-    async def _open(self) -> None:
-        await self._runner.start(LedgerFile, self._path, self._options)
-        try:
-            await self._runner.run(LedgerFile.open)
-        except BaseException:
-            await self._runner.close()
-            raise
+    async def _start(self) -> None:
+        self._runner.share(self._lock.descriptor)
+        await self._runner.start(LedgerFile, str(self._path), self._options)
+        await self._runner.run(LedgerFile.open)
