@@ -190,8 +190,8 @@ CODES: Final[dict[str, CodeInfo]] = {
 
 
 def title_of(code: str) -> str:
-    """What a code means, in a few words."""
-    return CODES[code].title if code in CODES else "unknown to this version"
+    """What a code means, in a few words; empty for one that a newer gate knows."""
+    return CODES[code].title if code in CODES else ""
 
 
 class AgentGateError(Exception):
@@ -235,7 +235,7 @@ class CallFailed(AgentGateError):
         advice: str = "",
         detail: str = "",
     ) -> None:
-        super().__init__(f"{code}: {detail or title_of(code)}")
+        super().__init__(f"{code}: {detail or title_of(code) or advice}")
         self.code = code
         self.fault = fault
         self.sent = sent

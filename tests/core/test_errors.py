@@ -46,3 +46,9 @@ def test_errors_carry_data() -> None:
     later = TryLater(after=2.5, everyone=True)
     assert (str(later), later.after_s, later.everyone) == ("try later", 2.5, True)
     assert WireError("bad").code == "bad_request"
+
+
+def test_without_a_detail_the_code_is_said_in_words() -> None:
+    """I1: the text of an error says what happened; what to do next is its advice."""
+    failed = CallFailed(code="deadline_exceeded", fault="unreachable", sent=True, advice="Repeat it later.")
+    assert str(failed) == "deadline_exceeded: The deadline passed before an answer came"
