@@ -152,7 +152,7 @@ class LinkService:
             found = await self._ledger.find_units(unknown)
         except StoreError as error:
             known = self._peers.get(params.instance)
-            if known is not None and known.session is None:
+            if known is None or known.session is None:
                 self._directory.closed(params.instance)  # it is there, and has its time to come again anew
             self._refuse(session, request_id, "store_down", f"the store does not answer, connect again: {error}")
             return
