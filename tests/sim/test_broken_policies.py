@@ -15,7 +15,7 @@ from agentgate.core.policy import Ticket
 from agentgate.core.slots import Slots
 from agentgate.gateway.passage import Passage
 from agentgate.gateway.stages.replay import Replay
-from agentgate.model import Claim, Claimed, Outcome, Record
+from agentgate.model import Claim, Claimed, KeyId, Outcome, Record
 from agentgate.testing.connection import Weather
 from agentgate.testing.faults import FaultMix, StoreMood
 from agentgate.testing.loop import run_virtual
@@ -74,8 +74,8 @@ def test_a_claim_that_is_not_checked_is_found(monkeypatch: pytest.MonkeyPatch) -
         del record
         return claim(None, asked, gateway=gateway, gateway_epoch=gateway_epoch, now=now, options=options)
 
-    async def looks_away(self: Replay, passage: Passage, body: str) -> None:
-        del self, passage, body
+    async def looks_away(self: Replay, key: KeyId, passage: Passage, body: str) -> None:
+        del self, key, passage, body
 
     monkeypatch.setattr(ledger, "claim", careless)
     monkeypatch.setattr(Replay, "_look_up", looks_away)

@@ -26,9 +26,7 @@ class Acks:
             return None
         self._open[seq] = True
         before = self.acked
-        for first in list(self._open):
-            if not self._open[first]:
-                break
+        while self._open and self._open[first := next(iter(self._open))]:
             del self._open[first]
             self.acked = max(self.acked, first)
         return self.acked if self.acked > before else None

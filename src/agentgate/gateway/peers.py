@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from agentgate.core.acks import Acks
 from agentgate.gateway.frames import Message
 from agentgate.model import Card, Tier
-from agentgate.model.link import AckParams, DrainParams, InvokeParams, StopKind, StopParams
+from agentgate.model.link import DrainParams, InvokeParams, StopKind, StopParams
 
 if TYPE_CHECKING:
     from agentgate.gateway.options import CallOptions
@@ -90,9 +90,8 @@ class Peer:
 
     def settled(self, seq: int) -> None:
         """A keyed answer is on disk; tell the process how far it may forget."""
-        acked = self.acks.settled(seq) if seq else None
-        if acked is not None:
-            self.post(Message("ack", AckParams(seq=acked)))
+        if seq and self.acks.settled(seq) is not None and self.session is not None:
+            self.session.acknowledge()
 
 
 class Peers:

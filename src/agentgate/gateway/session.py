@@ -17,6 +17,7 @@ from agentgate.errors import WireError
 from agentgate.gateway import frames, reading
 from agentgate.gateway.frames import ErrorResponse, Message, Response
 from agentgate.model.link import (
+    AckParams,
     BeatParams,
     CancelParams,
     DrainParams,
@@ -66,6 +67,7 @@ class Session:
         self.over = False
         self._outbox: list[bytes] = []
         self._outbox_bytes = 0
+        self._is_ack_due = False
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
         self._silence = self._loop.call_later(HELLO_S, self._end_unless_greeted)
 
@@ -108,7 +110,16 @@ class Session:
         if self._outbox_bytes >= frames.BATCH_BYTES_MAX:  # what is said is bounded where it is sent
             self._flush()
 
+    def acknowledge(self) -> None:
+        """Say how far the process may forget; once for all answers that were settled in one turn of the loop."""
+        if not self._is_ack_due and not self.over:
+            self._is_ack_due = True
+            self._loop.call_soon(self._flush)
+
     def _flush(self) -> None:
+        if self._is_ack_due and self.peer is not None:
+            self._is_ack_due = False
+            self._outbox.append(frames.encode(Message("ack", AckParams(seq=self.peer.acks.acked))))
         outbox, self._outbox, self._outbox_bytes = self._outbox, [], 0
         if self.over:
             return

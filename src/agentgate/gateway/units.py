@@ -190,11 +190,11 @@ class Units:
     ) -> None:
         self._give_back(unit, outcome)
         unit.move("end")
-        if not unit.keyed:
+        if unit.flight is None:
             self._conclude(unit, outcome, None)
             on_disk()
             return
-        change = Change(key=unit.call.key_id, epoch=unit.epoch, unit=unit.id, event=event, outcome=outcome)
+        change = Change(key=unit.flight.key, epoch=unit.epoch, unit=unit.id, event=event, outcome=outcome)
         done = self._ledger.report(change)
         done.then(lambda written: self._written(unit, event, outcome, written, on_disk))
 

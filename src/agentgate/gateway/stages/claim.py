@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
-from agentgate.core.keys import fingerprint
 from agentgate.errors import StoreError
 from agentgate.gateway.entry import SPAN_ID_BYTES
 from agentgate.gateway.units import Unit
@@ -105,11 +104,12 @@ class ClaimKey:
 
 
 def _claim_of(passage: Passage, unit: Unit) -> Claim:
-    call = passage.call
+    call, flight = passage.call, passage.flight
+    assert flight is not None, "a keyed unit has a flight"
     checked = passage.skill is not None and passage.skill.check
     return Claim(
-        key=call.key_id,
-        fingerprint=passage.flight.fingerprint if passage.flight is not None else fingerprint(call.payload),
+        key=flight.key,
+        fingerprint=flight.fingerprint,
         agent=call.agent,
         unit=unit.id,
         instance=unit.instance,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from agentgate.core.keys import fingerprint
 from agentgate.errors import StoreError
 from agentgate.gateway.flights import RECHECK, TAKE_OVER, Flight
-from agentgate.model import Outcome, Record, failure
+from agentgate.model import KeyId, Outcome, Record, failure
 from agentgate.runtime.later import first
 
 if TYPE_CHECKING:
@@ -43,10 +43,11 @@ class Replay:
         if not passage.call.keyed:
             return await onward(passage)
         body = fingerprint(passage.call.payload)
+        key = passage.call.key_id
         while True:
-            flight = self._flights.get(passage.call.key_id)
+            flight = self._flights.get(key)
             if flight is None:
-                outcome = await self._first(passage, body, onward)
+                outcome = await self._first(key, passage, body, onward)
             else:
                 outcome = await self._join(flight, passage, body, onward)
             if outcome is not None:
@@ -70,13 +71,13 @@ class Replay:
         self._parts.counters.joins += 1
         return replace(end, joined=True)
 
-    async def _first(self, passage: Passage, body: str, onward: Onward) -> Outcome | None:
+    async def _first(self, key: KeyId, passage: Passage, body: str, onward: Onward) -> Outcome | None:
         if self._flights.full:
             detail = f"{self._flights.limit} keys are at work, which is the bound"
             return failure("overloaded", retry_after_s=FLIGHTS_AGAIN_S, detail=detail)
-        flight = passage.flight = self._flights.open(passage.call.key_id, body, passage)
+        flight = passage.flight = self._flights.open(key, body, passage)
         try:
-            known = await self._look_up(passage, body)
+            known = await self._look_up(key, passage, body)
         except BaseException:
             flight.leave(passage, None)
             raise
@@ -100,10 +101,10 @@ class Replay:
         flight.leave(passage, outcome)
         return outcome
 
-    async def _look_up(self, passage: Passage, body: str) -> Outcome | None:
+    async def _look_up(self, key: KeyId, passage: Passage, body: str) -> Outcome | None:
         """What the ledger says about the key, if that ends the call; None: go on."""
         try:
-            future = self._ledger.lookup(passage.call.key_id)
+            future = self._ledger.lookup(key)
             done = await first([future], passage.call.deadline)
             record = future.result() if done is not None else None
         except StoreError as error:
