@@ -13,6 +13,7 @@ import structlog
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
+DOCS = TESTS.parent / "docs"
 
 # A folder is a level. These levels may wait for the real world or for many seeds, so a test of theirs gets more time
 # than the general limit in pyproject.toml.
@@ -54,23 +55,34 @@ def logs_as_before() -> Iterator[None]:
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Golden:
     """Compare a text with `tests/golden/<name>`; with `--update-golden`, write it there."""
-    update = bool(request.config.getoption("--update-golden"))
+    return comparing(GOLDEN, request.config)
+
+
+@pytest.fixture
+def page(request: pytest.FixtureRequest) -> Golden:
+    """The same for a page of the documentation that is made from the code: `docs/<name>`."""
+    return comparing(DOCS, request.config)
+
+
+def comparing(folder: Path, config: pytest.Config) -> Golden:
+    update = bool(config.getoption("--update-golden"))
 
     def compare(name: str, text: str) -> None:
-        path = GOLDEN / name
+        path = folder / name
         if update:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             return
         kept = path.read_text(encoding="utf-8") if path.exists() else ""
         if text != kept:
+            shown = f"{folder.name}/{name}"
             pytest.fail(
-                f"{difference(kept, text, name)}\nIf this is meant: pytest --update-golden, and review the diff."
+                f"{difference(kept, text, shown)}\nIf this is meant: pytest --update-golden, and review the diff."
             )
 
     return compare
 
 
 def difference(kept: str, text: str, name: str) -> str:
-    lines = difflib.unified_diff(kept.splitlines(), text.splitlines(), f"tests/golden/{name}", "now", lineterm="")
+    lines = difflib.unified_diff(kept.splitlines(), text.splitlines(), name, "now", lineterm="")
     return "\n".join(lines) or "only line endings differ"

@@ -45,7 +45,7 @@ def stock_file(folder: Path, text: str = STOCK) -> Path:
 # --- help and mistakes
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS, "config check"])
+@pytest.mark.parametrize("command", ["", *COMMANDS, "config check", "config show", "config schema"])
 def test_every_command_explains_itself(command: str, golden: Golden) -> None:
     """`--help` of each command says what it does, with an example; the texts are reviewed as a whole."""
     done = agentgate(*command.split(), "--help")

@@ -13,7 +13,7 @@ from agentgate.cli.agents import agents
 from agentgate.cli.breakers import breakers
 from agentgate.cli.call import call
 from agentgate.cli.chains import chains
-from agentgate.cli.check import config
+from agentgate.cli.config import config
 from agentgate.cli.demo import demo
 from agentgate.cli.dev import dev
 from agentgate.cli.exits import EXIT_CODES_HELP, CommandError

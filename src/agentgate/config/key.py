@@ -43,6 +43,10 @@ class Key:
         """The option's default, in the file's unit; None is off."""
         value = self._field.default
         assert value is not MISSING, f"{self.part.__name__}.{self.option} has no default"
+        return self.shown(value)
+
+    def shown(self, value: object) -> object:
+        """A value of the option, in the file's unit."""
         return _tidy(value / self.scale) if isinstance(value, float) and self.scale != 1.0 else value
 
     @property

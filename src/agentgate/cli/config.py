@@ -1,0 +1,79 @@
+"""`agentgate config check`, `show` and `schema`."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from agentgate.cli import exits
+from agentgate.cli.exits import CommandError
+from agentgate.cli.options import AsJson, ConfigFile
+from agentgate.cli.output import print_json, say
+
+config = typer.Typer(help="Look at the configuration.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@config.callback()
+def options() -> None:
+    """Look at the configuration."""
+
+
+@config.command()
+def check(file: ConfigFile = None, *, as_json: AsJson = False) -> None:
+    """Read the configuration as `serve` would, and say what is odd.
+
+    A setting that cannot be used ends with exit code 2 and says where it stands and what would be right.
+
+    Example: agentgate config check --config agentgate.yaml
+    """
+    from agentgate.config import load, warnings
+
+    loaded = load(file, os.environ)
+    notes = [*loaded.notes, *warnings(loaded.settings)]
+    if as_json:
+        print_json({"ok": True, "given": loaded.origins, "notes": notes})
+        return
+    for note in notes:
+        say(f"note: {note}")
+    say(f"the configuration is good: {len(loaded.origins)} keys given, everything else is the default")
+
+
+@config.command()
+def show(
+    section: Annotated[str, typer.Argument(metavar="SECTION", help="A section or a key; without it, everything.")] = "",
+    file: ConfigFile = None,
+    *,
+    given: Annotated[bool, typer.Option("--given", help="Only what is not left to its default.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Every key with its value, where that comes from, its default, what it means, and what bad values do.
+
+    Example: agentgate config show circuit_breaker --config agentgate.yaml
+    """
+    from agentgate.config import load, rows
+
+    wanted = [row for row in rows(load(file, os.environ)) if not section or f"{row.name}.".startswith(f"{section}.")]
+    if not wanted:
+        raise CommandError(f"there is no section or key {section!r}; `agentgate config show` lists all", exits.MISUSED)
+    shown = [row for row in wanted if not given or row.origin != "default"]
+    if as_json:
+        print_json({"keys": shown})
+        return
+    for row in shown:
+        origin = "default" if row.origin == "default" else f"{row.origin}; default {row.default}"
+        print(f"{row.name} = {row.value}  ({origin})")
+        for line in (row.meaning, *row.consequences):
+            print(f"    {line}")
+
+
+@config.command()
+def schema() -> None:
+    """The configuration file as a JSON Schema, for editors.
+
+    Example: agentgate config schema > agentgate.schema.json
+    """
+    from agentgate.config import schema as whole
+
+    print_json(whole())

@@ -1,0 +1,75 @@
+"""Reference pages are made from the code that they describe, and are up to date."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from agentgate.config import Row, load, rows
+from agentgate.config.keys import NOT_BUILT
+from agentgate.errors import CODES
+from tests.conftest import Golden
+
+HELP: Final = Path(__file__).with_name("help")
+
+CONFIGURATION: Final = """# Configuration
+
+One YAML file (`--config FILE`, or the one that `AGENTGATE_CONFIG` names), and over it the environment:
+`AGENTGATE__SECTION__KEY=value`. Keys that do not exist are refused with the nearest right one. What holds is told by
+`agentgate config show`, what is odd by `agentgate config check`; `agentgate config schema` prints a JSON Schema for
+editors.
+
+This page is made from the table that reads the file. Every default is the value that a gate starts with.
+"""
+
+ERRORS: Final = """# Errors
+
+Every error has a `code`, says what kind of `fault` it was, whether the request was `sent` (the target may have acted on
+it), whether a `retry` of the same request can help (`after` some time, or `never`), and carries an `advice` that a
+person or an LLM agent can act on. The gate has retried what could be cured: never loop over an error.
+
+This page is made from the table in `agentgate/errors.py`.
+
+| code | meaning | fault | retry | HTTP | advice |
+|---|---|---|---|---|---|
+"""
+
+COMMANDS: Final = """# Commands
+
+What `--help` of every command says; this page is made from it.
+"""
+
+
+def test_the_page_of_the_configuration(page: Golden) -> None:
+    """I7: every key with its default, what it means, and what too high and too low do."""
+    parts = [CONFIGURATION]
+    for section, found in groupby(rows(load()), key=lambda row: row.name.partition(".")[0]):
+        parts.append(f"\n## {section}\n\n| key | takes | default | meaning |\n|---|---|---|---|\n")
+        parts += [key_line(row) for row in found]
+    parts.append("\n## Accepted, without effect yet\n\n")
+    parts += [f"- `{name}`: {why}\n" for name, why in NOT_BUILT.items()]
+    page("reference/configuration.md", "".join(parts))
+
+
+def key_line(row: Row) -> str:
+    meaning = ". ".join([row.meaning, *(said[0].upper() + said[1:] for said in row.consequences)])
+    return f"| `{row.name}` | {row.takes} | `{row.default}` | {meaning} |\n"
+
+
+def test_the_page_of_the_errors(page: Golden) -> None:
+    """I3: every code that a caller may meet, and what to do about it."""
+    lines = [
+        f"| `{code}` | {info.title} | {info.fault} | {info.retry} | {info.http_status} | {info.advice} |\n"
+        for code, info in CODES.items()
+    ]
+    page("reference/errors.md", ERRORS + "".join(lines))
+
+
+def test_the_page_of_the_commands(page: Golden) -> None:
+    """I3: the help of every command, as the command prints it."""
+    parts = [COMMANDS]
+    for file in sorted(HELP.glob("*.txt")):
+        title = "agentgate" if file.stem == "agentgate" else f"agentgate {file.stem.replace('_', ' ')}"
+        parts.append(f"\n## {title}\n\n```text\n{file.read_text(encoding='utf-8').strip()}\n```\n")
+    page("reference/commands.md", "".join(parts))
