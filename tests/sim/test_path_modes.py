@@ -139,3 +139,67 @@ def test_enforcing_the_rate_paces() -> None:
             assert asyncio.get_running_loop().time() == pytest.approx(2, abs=0.01)
 
     play(story)
+
+
+def test_observing_retries_makes_none_and_says_so() -> None:
+    """I2: the first attempt's outcome is the call's; the note says that another would have followed."""
+
+    async def story() -> None:
+        async with gate(settings=switched("retry", "observe")) as platform:
+            agent = WirePeer(platform, "bank", skills=SKILLS).connect()
+            client = WirePeer(platform, "shop").connect()
+            call = client.read("bank")
+            agent.answer(await agent.next(), error="handler_error")
+            assert (await call).code == "handler_error"
+            counters = platform.gateway.counters
+            assert (counters.retries, counters.would["would_retry"]) == (0, 1)
+            rejected = client.read("bank")
+            agent.answer(await agent.next(), error="rejected")
+            assert (await rejected).code == "rejected"
+            assert counters.would["would_retry"] == 1
+
+    play(story)
+
+
+def test_observing_the_timeout_cuts_nothing_that_the_fixed_one_would_not() -> None:
+    """I2: the limit is learnt and noted; attempts get the fixed ten seconds."""
+
+    async def story() -> None:
+        async with gate(settings=switched("dynamic_timeout", "observe")) as platform:
+            agent = WirePeer(platform, "bank", skills=SKILLS).connect()
+            client = WirePeer(platform, "shop").connect()
+            for number in range(60):
+                call = client.call("bank", "pay", f"o{number}")
+                agent.answer(await agent.next(), "paid")
+                await call
+                await asyncio.sleep(0.5)
+            assert platform.gateway.timeouts.p95_s("bank", "pay") is not None
+            slow = client.call("bank", "pay", "slow")
+            unit = await agent.next()
+            await asyncio.sleep(8)
+            agent.answer(unit, "paid")
+            assert (await slow).value == "paid"
+            counters = platform.gateway.counters
+            assert (counters.would["would_cut"], counters.late_answers) == (1, 0)
+            spans = await platform.spans.chain("slow")
+            assert [span.notes for span in spans if span.kind == "call"] == [("would_cut",)]
+
+    play(story)
+
+
+def test_observing_the_cool_down_lets_everybody_go_on() -> None:
+    """I2, B3: an agent that asks for time for everybody is called all the same, and the calls are noted."""
+
+    async def story() -> None:
+        async with gate(settings=switched("cool_down", "observe")) as platform:
+            agent = WirePeer(platform, "bank", skills=SKILLS).connect()
+            client = WirePeer(platform, "shop").connect()
+            first = client.call("bank", "pay", "o1", timeout_ms=2000)
+            agent.answer(await agent.next(), error="rate_limited", sent=False, retry_after_s=60.0)
+            assert not (await first).ok
+            second = client.call("bank", "pay", "o2", timeout_ms=2000)
+            agent.answer(await agent.next(), "paid")
+            assert (await second).value == "paid"
+            assert platform.gateway.counters.would["would_cool_down"] == 1
+
+    play(story)

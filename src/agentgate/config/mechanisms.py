@@ -56,7 +56,7 @@ MECHANISMS: Final[dict[str, Mechanism]] = {
         modes=NOT_BUILT, meaning="limits by cost, user and task type", when_off="only the rate counts", built=False
     ),
     "cool_down": Mechanism(
-        modes=SWITCH,
+        modes=SWITCH_WITH_OBSERVE,
         meaning="a target that asks for time is left alone by everybody until then",
         when_off="only the call that was told to wait waits",
     ),
@@ -69,12 +69,14 @@ MECHANISMS: Final[dict[str, Mechanism]] = {
         when_off="failing targets are called on and on",
     ),
     "dynamic_timeout": Mechanism(
-        modes=SWITCH,
+        modes=SWITCH_WITH_OBSERVE,
         meaning="an attempt's time-out follows what the target usually takes",
         when_off="every attempt gets the fixed time-out of 10 s",
     ),
     "retry": Mechanism(
-        modes=SWITCH, meaning="the gate repeats what time can cure", when_off="one attempt a call, no second one"
+        modes=SWITCH_WITH_OBSERVE,
+        meaning="the gate repeats what time can cure",
+        when_off="one attempt a call, no second one",
     ),
     "wait_graph": Mechanism(
         modes=NOT_BUILT,

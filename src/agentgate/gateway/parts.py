@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agentgate.gateway.ledger import Ledger
     from agentgate.gateway.options import CallOptions
     from agentgate.gateway.parking import Parking
+    from agentgate.gateway.passage import Passage
     from agentgate.gateway.schemas import Schemas
     from agentgate.gateway.units import Unit, Units
     from agentgate.ports.clock import Chance, Clock
@@ -64,3 +65,8 @@ class Parts:
     def mode(self, mechanism: str | None) -> Mode:
         """How a mechanism is switched; what cannot be switched is enforced."""
         return "enforce" if mechanism is None else self.modes.get(mechanism, "enforce")
+
+    def note(self, passage: Passage, would: str) -> None:
+        """Observe mode: write down what enforcing would have done, on the call's span and in a counter."""
+        passage.notes.append(would)
+        self.counters.would[would] += 1

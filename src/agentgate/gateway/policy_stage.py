@@ -57,6 +57,5 @@ class PolicyStage:
     def _observed(self, passage: Passage) -> Ticket:
         ticket = self._policy.shadow(passage.call, self._now())
         if ticket.would:
-            passage.notes.append(ticket.would)
-            self._parts.counters.would[ticket.would] += 1
+            self._parts.note(passage, ticket.would)
         return ticket

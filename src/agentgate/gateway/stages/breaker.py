@@ -55,8 +55,7 @@ class Breaker:
             passage.breaker_state = self._breakers.state(call.agent, call.task_type, now)
             shadow = self._breakers.shadow(call, now)
             if shadow.would:
-                passage.notes.append(shadow.would)
-                self._parts.counters.would[shadow.would] += 1
+                self._parts.note(passage, shadow.would)
             return shadow
         decision = self._breakers.admit(call, now)
         if not isinstance(decision, Admit):

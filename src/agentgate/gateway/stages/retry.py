@@ -33,6 +33,7 @@ class Retry:
         self._parts = parts
         self._clock = parts.clock
         self._traces = parts.mode("tracing") != "off"
+        self._observes = parts.mode(self.mechanism) == "observe"
 
     async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
         """The call's outcome; units of an unkeyed call do not outlive it."""
@@ -100,7 +101,13 @@ class Retry:
             passage.attempts, self._parts.chance.draw, None if wait_ms is None else wait_ms / 1000
         )
         until = now + delay_s
-        if until >= passage.call.deadline or not self._parts.budget.take(passage.call.agent, now):
+        if until >= passage.call.deadline:
+            return outcome
+        if self._observes:
+            if self._parts.budget.tokens(passage.call.agent, now) >= 1.0:
+                self._parts.note(passage, "would_retry")
+            return outcome
+        if not self._parts.budget.take(passage.call.agent, now):
             return outcome
         passage.retire_unit()
         return await passage.first_answer(until)

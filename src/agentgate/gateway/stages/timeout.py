@@ -23,12 +23,14 @@ class Timeout:
 
     name: ClassVar[str] = "timeout"
     mechanism: ClassVar[str | None] = "dynamic_timeout"
-    stays: ClassVar[bool] = True  # switched off, the time is fixed: see `core.timeout`
+    stays: ClassVar[bool] = True  # switched off, or only observed, the time is fixed: see `core.timeout`
 
     def __init__(self, parts: Parts) -> None:
         self._timeouts = parts.timeouts
         self._units = parts.units
         self._clock = parts.clock
+        self._parts = parts
+        self._observes = parts.mode(self.mechanism) == "observe"
 
     async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
         """Go onward, at most until the limit."""
@@ -36,8 +38,11 @@ class Timeout:
         assert unit is not None, "the time-out stands behind the claim"
         now = self._clock.now()
         plan = unit.plan = self._timeouts.plan(passage.call, now)
-        passage.until = min(now + plan.timeout_s, passage.call.deadline)
+        limit_s = self._timeouts.fixed_s(passage.call) if self._observes else plan.timeout_s
+        passage.until = min(now + limit_s, passage.call.deadline)
         outcome = await onward(passage)
+        if self._observes and self._clock.now() - now > plan.timeout_s:
+            self._parts.note(passage, "would_cut")
         if unit.ended or outcome.code != "deadline_exceeded":
             return outcome
         return self._cut(passage, plan, outcome)
