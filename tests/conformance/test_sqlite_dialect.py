@@ -312,3 +312,24 @@ def test_a_span_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
             assert await store.chain("t1", 10) == []
 
     run(main())
+
+
+@pytest.mark.parametrize("found_by", ["write", "read"])
+def test_a_damaged_file_of_spans_makes_room_for_a_new_one(path: Path, found_by: str) -> None:
+    """H1: spans are expendable: a damaged day is put aside once, and writing and reading go on."""
+
+    async def main() -> None:
+        folder = path.parent / "spans"
+        async with opened(SqliteSpanStore(folder, InlineRunner())) as spans:
+            await spans.write([span("s1")])
+        [file] = folder.glob("*.sqlite")
+        file.write_bytes(b"not a database" * 1_000)
+        async with opened(SqliteSpanStore(folder, InlineRunner())) as spans:
+            if found_by == "read":
+                assert await spans.chain("t1", 10) == []
+            await spans.write([span("s2")])
+            assert [one.span_id for one in await spans.chain("t1", 10)] == ["s2"]
+        assert (folder / "broken-spans").read_bytes().startswith(b"not a database")
+        assert len(list(folder.glob("*.sqlite"))) == 1
+
+    run(main())

@@ -84,6 +84,18 @@ def test_death_of_the_process_is_told_and_healed(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_damaged_file_is_broke_here_as_well(tmp_path: Path) -> None:
+    """An adapter's finer errors arrive as what they are to everybody else."""
+
+    async def main() -> None:
+        path = tmp_path / "store.sqlite"
+        path.write_bytes(b"not a database" * 100)
+        with pytest.raises(StoreBroke, match="file is not a database"):
+            await SqliteStore(path, ProcessRunner()).open()
+
+    asyncio.run(main())
+
+
 def test_a_process_that_does_not_answer_is_replaced(tmp_path: Path) -> None:
     """Who waits is told within bounds, the next request finds a new process, and closing does not wait for ever."""
 

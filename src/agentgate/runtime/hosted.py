@@ -16,9 +16,10 @@ from typing import Final
 
 import msgspec
 
-from agentgate.errors import StoreError
+from agentgate.errors import StoreBadInput, StoreBroke, StoreConflict, StoreError
 from agentgate.runtime.signature import ENCODER, arguments_decoder
 
+KINDS: Final = (StoreBroke, StoreConflict, StoreBadInput)
 LENGTH: Final = struct.Struct("!I")
 
 
@@ -58,6 +59,11 @@ def framed(message: Request | Reply) -> bytes:
     return LENGTH.pack(len(body)) + body
 
 
+def _kind_of(error: StoreError) -> str:
+    """By which of the three names the other end knows it; an adapter may have finer ones of its own."""
+    return next((kind.__name__ for kind in KINDS if isinstance(error, kind)), "defect")
+
+
 class Host:
     """The object, once it is built."""
 
@@ -69,7 +75,7 @@ class Host:
         try:
             return Reply(msgspec.Raw(ENCODER.encode(self._call(request))))
         except StoreError as error:
-            return Reply(_NOTHING, type(error).__name__, str(error))
+            return Reply(_NOTHING, _kind_of(error), str(error))
         except Exception as error:  # noqa: BLE001 - a defect is told to whoever asked; the process serves on
             return Reply(_NOTHING, "defect", f"{type(error).__name__}: {error}")
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar, TypeVarTuple, Unpack, cast
 import msgspec
 import structlog
 
-from agentgate.errors import StoreBadInput, StoreBroke, StoreConflict
+from agentgate.errors import StoreBadInput, StoreBroke
 from agentgate.runtime import hosted
 from agentgate.runtime.hosted import LENGTH, Reply, Request
 from agentgate.runtime.signature import ENCODER, answer_decoder
@@ -27,7 +27,7 @@ Answer = TypeVar("Answer")
 PATIENCE_S: Final = 10.0  # for one answer: twice the longest that SQLite waits for a lock
 STOP_S: Final = 5.0  # what is being written may be finished; then it is ended by force
 
-_ERRORS: Final = {kind.__name__: kind for kind in (StoreBroke, StoreConflict, StoreBadInput)}
+_ERRORS: Final = {kind.__name__: kind for kind in hosted.KINDS}
 _REPLIES: Final = msgspec.json.Decoder(Reply)
 
 

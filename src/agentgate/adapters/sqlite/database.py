@@ -22,6 +22,10 @@ SQLITE_MIN: Final = (3, 33)  # UPDATE ... FROM, and 32 766 parameters
 BAD_INPUT: Final = (sqlite3.DataError, sqlite3.InterfaceError, UnicodeError, OverflowError)
 
 
+class FileBroken(StoreBroke):
+    """The file is damaged, or none of SQLite's: nothing will be read from it or written to it any more."""
+
+
 class Database:
     """One connection to one file. Every error comes out as `StoreBroke` or `StoreBadInput`."""
 
@@ -113,4 +117,6 @@ class Database:
         except BAD_INPUT as error:
             raise StoreBadInput(f"the request cannot be stored: {error}") from error
         except (sqlite3.Error, OSError) as error:
+            if type(error) is sqlite3.DatabaseError:  # what is wrong with the moment has subclasses of its own
+                raise FileBroken(f"{self._path}: {error}") from error
             raise StoreBroke(f"{self._path}: {error}") from error

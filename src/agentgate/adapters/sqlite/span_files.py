@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from agentgate.adapters.sqlite import statements
-from agentgate.adapters.sqlite.database import Database
+from agentgate.adapters.sqlite.database import Database, FileBroken
 from agentgate.errors import StoreBroke
 
 SQL: Final = statements.load("spans.sql")
@@ -23,6 +23,7 @@ DAY_ZERO: Final = dt.date(1970, 1, 1).toordinal()
 PAGE_BYTES: Final = 16_384  # blocks are written whole and in order: fewer, larger pages cost a third less
 SUFFIX: Final = ".sqlite"
 PREFIX: Final = "spans-"
+BROKEN: Final = "broken-spans"  # the name of a damaged file that was put aside
 
 
 class SpanFiles:
@@ -44,12 +45,15 @@ class SpanFiles:
         while self._open:
             self._open.popitem()[1].close()
 
-    def write(self, day: int, spans: str, names: str) -> None:
-        """Append a block to the file of a day."""
-        database = self._database(day)
-        with database.transaction():
-            database.write(SQL["insert_block"], (spans,))
-            database.write(SQL["insert_names"], (names,))
+    def write(self, day: int, spans: str, names: str) -> bool:
+        """Append a block to the file of a day; whether a damaged file had to make room for it."""
+        try:
+            self._append(day, spans, names)
+        except FileBroken:
+            self._put_aside(day)
+            self._append(day, spans, names)
+            return True
+        return False
 
     def read(self, names: Sequence[str], limit: int) -> list[str]:
         """The newest blocks in which one of the names may occur."""
@@ -57,7 +61,11 @@ class SpanFiles:
         for day in sorted(self._days(), reverse=True):
             if len(blocks) >= limit or not names:
                 break
-            row = self._database(day).row(SQL["read_blocks"], " OR ".join(names), limit - len(blocks))
+            try:
+                row = self._database(day).row(SQL["read_blocks"], " OR ".join(names), limit - len(blocks))
+            except FileBroken:
+                self._put_aside(day)
+                continue
             assert row is not None  # an aggregate always has one
             blocks += msgspec.json.decode(row[0], type=list[str])
         return blocks
@@ -72,6 +80,25 @@ class SpanFiles:
             for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
                 file.unlink(missing_ok=True)
         return len(gone)
+
+    def _append(self, day: int, spans: str, names: str) -> None:
+        database = self._database(day)
+        with database.transaction():
+            database.write(SQL["insert_block"], (spans,))
+            database.write(SQL["insert_names"], (names,))
+
+    def _put_aside(self, day: int) -> None:
+        """Keep a damaged file for whoever wants to look at it, the last one only; a new one takes its place."""
+        if (database := self._open.pop(day, None)) is not None:
+            with contextlib.suppress(StoreBroke):
+                database.close()
+        path = self._path(day)
+        try:
+            path.replace(self._directory / BROKEN)
+            for file in (path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+                file.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreBroke(f"{path} is damaged and cannot be put aside: {error}") from error
 
     def _days(self) -> list[int]:
         """The days of which there is a file."""

@@ -14,13 +14,16 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+import structlog
 
 from agentgate.adapters import chains
 from agentgate.adapters.sqlite.reopening import Reopening
-from agentgate.adapters.sqlite.span_files import DAY_S, SpanFiles
+from agentgate.adapters.sqlite.span_files import BROKEN, DAY_S, SpanFiles
 from agentgate.errors import StoreBadInput
 from agentgate.model import Span
 from agentgate.runtime.runner import Runner
+
+log = structlog.get_logger(__name__)
 
 KEEP_DAYS: Final = 7  # a week to ask what happened on Monday; a busy day may be some gigabytes
 BLOCKS_MAX: Final = 500  # that one query reads; at 64 spans each, thirty times what it may return
@@ -66,7 +69,8 @@ class SqliteSpanStore:
                 text = _ENCODER.encode(block).decode()
             except (TypeError, ValueError) as error:
                 raise StoreBadInput(f"a span cannot be stored: {error}") from error
-            await self._files.ask(SpanFiles.write, int(day), text, " ".join(_names(block)))
+            if await self._files.ask(SpanFiles.write, int(day), text, " ".join(_names(block))):
+                log.warning("span_file_damaged", directory=self._directory, kept_as=BROKEN)
 
     async def chain(self, trace_or_key: str, limit: int) -> list[Span]:
         """The spans of one trace, or of the traces in which a key or business key occurs, in order of start."""
