@@ -49,6 +49,7 @@ log = structlog.get_logger(__name__)
 UNREADABLE: Final = "(unreadable)"
 PEER_CALLS_AGAIN_S: Final = 1.0
 HELLO_AGAIN_MS: Final = 1000
+GREETING_S: Final = 1.0  # well below the time for which an instance may be away
 
 
 class LinkService:
@@ -148,17 +149,28 @@ class LinkService:
     async def _look_up_then_welcome(
         self, session: Session, request_id: str | int, params: HelloParams, unknown: list[str]
     ) -> None:
+        self._note_greeting(session, params.instance)
         try:
             found = await self._ledger.find_units(unknown)
         except StoreError as error:
-            known = self._peers.get(params.instance)
-            if known is None or known.session is None:
-                self._directory.closed(params.instance)  # it is there, and has its time to come again anew
+            self._keep_waiting_for(params.instance)
             self._refuse(session, request_id, "store_down", f"the store does not answer, connect again: {error}")
             return
         if not session.over:
             records = {unit: record for unit, record in zip(unknown, found, strict=True) if record is not None}
             self._welcome(session, request_id, params, records)
+
+    def _note_greeting(self, session: Session, instance: str) -> None:
+        """However long its hello takes to be looked at, the instance is there meanwhile."""
+        if session.peer is None and not session.over:
+            self._keep_waiting_for(instance)
+            asyncio.get_running_loop().call_later(GREETING_S, self._note_greeting, session, instance)
+
+    def _keep_waiting_for(self, instance: str) -> None:
+        """Its time to come back begins anew, unless it is back already."""
+        known = self._peers.get(instance)
+        if known is None or known.session is None:
+            self._directory.closed(instance)
 
     def _welcome(
         self, session: Session, request_id: str | int, params: HelloParams, records: dict[str, Record]
