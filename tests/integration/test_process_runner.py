@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
 from agentgate.adapters.sqlite import SqliteSpanStore, SqliteStore
 from agentgate.errors import StoreBroke
 from agentgate.ports.store import SpanStore, Store
+from agentgate.runtime import hosted
 from agentgate.runtime.process_runner import ProcessRunner
 from agentgate.runtime.runner import InlineRunner
 from agentgate.testing.conformance import SpanStoreSuite, StoreSuite
@@ -82,6 +88,21 @@ def test_death_of_the_process_is_told_and_healed(tmp_path: Path) -> None:
         return str(raised.value)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("unread", [False, True])
+def test_a_parent_that_is_gone_is_no_error(unread: bool) -> None:
+    """Whether it hung up in good order or was killed with an answer unread, the child ends without a word."""
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-P", "-m", hosted.__name__, str(theirs.fileno())]
+    with theirs:
+        child = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    with ours:
+        if unread:
+            ours.sendall(hosted.framed(hosted.Request("nothing", msgspec.Raw(b"[]"))))
+            assert select.select([ours], [], [], 20.0)[0]
+    said, _ = child.communicate(timeout=20)
+    assert (child.returncode, said) == (0, b"")
 
 
 def test_a_damaged_file_is_broke_here_as_well(tmp_path: Path) -> None:

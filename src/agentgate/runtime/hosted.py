@@ -7,6 +7,7 @@ operating system closes the socket; signals to the group are the parent's busine
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import signal
 import socket
@@ -46,7 +47,11 @@ def main() -> None:
     """Serve until the other end hangs up."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    with socket.socket(fileno=int(sys.argv[1])) as connection, connection.makefile("rb") as requests:
+    with (
+        socket.socket(fileno=int(sys.argv[1])) as connection,
+        connection.makefile("rb") as requests,
+        contextlib.suppress(ConnectionError),  # the parent was killed with answers unread: it has hung up
+    ):
         host = Host()
         while len(head := requests.read(LENGTH.size)) == LENGTH.size:
             [size] = LENGTH.unpack(head)
