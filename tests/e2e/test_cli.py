@@ -120,6 +120,30 @@ def test_the_configuration_is_checked_without_starting_anything(tmp_path: Path) 
     assert len(notes) == 2
 
 
+def test_the_configuration_is_shown_with_its_origins(tmp_path: Path) -> None:
+    """I7: `config show` tells values, where they come from and what bad ones do; `config schema` is a JSON document."""
+    file = tmp_path / "gate.yaml"
+    file.write_text("retry: {max_attempts: 2}\n", encoding="utf-8")
+    shown = agentgate("config", "show", "retry", "--given", "--config", str(file)).stdout
+    assert shown.startswith("retry.max_attempts = 2  (")
+    assert "gate.yaml:1; default 3)" in shown
+    assert "too high: " in shown
+    assert shown.count(" = ") == 1
+    keys = json.loads(agentgate("config", "show", "--config", str(file), "--json").stdout)["keys"]
+    assert {key["name"]: key["value"] for key in keys}["retry.max_attempts"] == 2
+    assert json.loads(agentgate("config", "schema").stdout)["title"] == "AgentGate"
+    wrong = agentgate("config", "show", "retries")
+    assert (wrong.returncode, "no section or key 'retries'" in wrong.stderr) == (2, True)
+
+
+def test_a_mistake_is_json_for_machines() -> None:
+    """I3: with `--json` an error is one line of JSON on standard output, with the exit code."""
+    done = agentgate("agents", "--url", "http://127.0.0.1:9", "--json")
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["exit_code"], done.stderr) == (3, 3, "")
+    assert "127.0.0.1:9" in said["error"]
+
+
 # --- a gate and an agent
 
 

@@ -12,16 +12,7 @@ import yaml
 from agentgate.config import KEYS, MECHANISMS, load, rows, schema
 from agentgate.config.loader import MECHANISM_PREFIX
 from agentgate.errors import ConfigError
-
-REFERENCE = """
-dynamic_timeout: {safety_factor: 1.6, min_ms: 2000, max_ms: 30000}
-circuit_breaker: {error_ratio: 0.3, window_seconds: 60, half_open_max: 5}
-retry: {max_attempts: 3, backoff_base_ms: 500}
-idempotency: {ttl_hours: 24}
-wait_graph: {detect_interval_seconds: 3}
-concurrency: {lease_ttl_seconds: 30}
-mechanisms: {idempotency: enforce, circuit_breaker: observe, wait_graph: off}
-"""
+from tests.properties.test_config import REFERENCE
 
 VALIDATOR = jsonschema_rs.validator_for(schema())
 

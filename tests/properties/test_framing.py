@@ -15,7 +15,7 @@ from websockets.uri import parse_uri
 
 from agentgate.model.link import LINK_PATH, SUBPROTOCOL
 from agentgate.server import framing
-from agentgate.server.link import Links
+from agentgate.server.link import LinkProtocol, Links
 from agentgate.server.options import ServerOptions
 
 SIZE_MAX = 100_000
@@ -84,6 +84,15 @@ class Peer:
         pass
 
 
+def connected() -> tuple[LinkProtocol, Peer, Transport]:
+    """A link after its handshake."""
+    peer, transport = Peer(), Transport()
+    protocol = Links(lambda _send, _close: peer, ServerOptions()).protocol()(server_state=ServerState())
+    protocol.connection_made(transport)
+    protocol.data_received(REQUEST)
+    return protocol, peer, transport
+
+
 def pieces(stream: bytes, places: list[int]) -> list[bytes]:
     """The stream in pieces of these sizes, again and again."""
     found: list[bytes] = []
@@ -100,11 +109,7 @@ def test_every_message_arrives_once_whole_and_in_order(said: list[Message], plac
     """As many, as large and in whatever pieces; a ping between two parts of a message is answered."""
 
     async def talk() -> tuple[list[bytes | str], bytes]:
-        peer, transport = Peer(), Transport()
-        links = Links(lambda _send, _close: peer, ServerOptions())
-        protocol = links.protocol()(server_state=ServerState())
-        protocol.connection_made(transport)
-        protocol.data_received(REQUEST)
+        protocol, peer, transport = connected()
         stream = b"".join(frame.serialize(mask=True) for message in said for frame in message.frames())
         for piece in pieces(stream, places):
             protocol.data_received(piece)
@@ -121,11 +126,7 @@ def test_what_is_no_frame_ends_the_connection_and_raises_nothing(payload: bytes,
     """Whatever comes: the session hears whole messages only, and the stream is never read past its end."""
 
     async def talk() -> tuple[list[bytes | str], bool]:
-        peer, transport = Peer(), Transport()
-        links = Links(lambda _send, _close: peer, ServerOptions())
-        protocol = links.protocol()(server_state=ServerState())
-        protocol.connection_made(transport)
-        protocol.data_received(REQUEST)
+        protocol, peer, transport = connected()
         protocol.data_received(Frame(Opcode.TEXT, payload).serialize(mask=True))
         protocol.data_received(b"\x81" + noise)
         unmasked = noise[0] < framing.MASKED

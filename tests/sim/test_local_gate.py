@@ -188,3 +188,25 @@ def test_a_fault_needs_its_agent() -> None:
         run_virtual(main)
     with pytest.raises(ValueError, match="fail_share"):
         AgentFault(fail_share=1.5)
+
+
+def test_misspelt_names_are_told_apart_from_absent_ones() -> None:
+    """I1: an option, an agent or a skill that does not exist comes with the nearest one that does."""
+    agent = Agent("order_agent")
+
+    @agent.handles("confirm", effect="read")
+    async def confirm(order: dict[str, Any], ctx: Context) -> str:
+        return "yes"
+
+    async def main() -> None:
+        async with local_gate(agent) as gate:
+            with pytest.raises(TypeError, match="no option 'tiemout'; did you mean 'timeout'"):
+                await gate.call("order_agent", "confirm", tiemout=3)  # type: ignore[call-overload] # it is misspelt
+            meant_by = {("order_agnet", "confirm"): "order_agent", ("order_agent", "confrim"): "confirm"}
+            for (target, task_type), meant in meant_by.items():
+                with pytest.raises(CallFailed, match=f"did you mean {meant!r}"):
+                    await gate.call(target, task_type, payload={}, effect="read")
+            with pytest.raises(CallFailed, match=r"no agent answers to 'bank'$"):
+                await gate.call("bank", "confirm", payload={}, effect="read")
+
+    run_virtual(main)

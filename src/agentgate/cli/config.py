@@ -57,12 +57,12 @@ def show(
     wanted = [row for row in rows(load(file, os.environ)) if not section or f"{row.name}.".startswith(f"{section}.")]
     if not wanted:
         raise CommandError(f"there is no section or key {section!r}; `agentgate config show` lists all", exits.MISUSED)
-    shown = [row for row in wanted if not given or row.origin != "default"]
+    shown = [row for row in wanted if row.is_given or not given]
     if as_json:
         print_json({"keys": shown})
         return
     for row in shown:
-        origin = "default" if row.origin == "default" else f"{row.origin}; default {row.default}"
+        origin = f"{row.origin}; default {row.default}" if row.is_given else row.origin
         print(f"{row.name} = {row.value}  ({origin})")
         for line in (row.meaning, *row.consequences):
             print(f"    {line}")

@@ -32,6 +32,11 @@ class Row(Struct, frozen=True, kw_only=True):
     when_off: str = ""
 
     @property
+    def is_given(self) -> bool:
+        """Whether somebody has set it."""
+        return self.origin != DEFAULT
+
+    @property
     def consequences(self) -> list[str]:
         """What bad values do, a sentence each."""
         said = (("too high", self.too_high), ("too low", self.too_low), ("off", self.when_off))
@@ -44,18 +49,13 @@ def rows(loaded: Loaded) -> list[Row]:
     return switches + [_row(key, loaded) for key in KEYS]
 
 
-def takes(key: Key) -> str:
-    """What the file has to hold."""
-    return f"{key.kind} or {OFF}" if key.may_be_off else key.kind
-
-
 def _row(key: Key, loaded: Loaded) -> Row:
     return Row(
         name=key.name,
         value=_shown(key.shown(_value(key, loaded.settings))),
         default=_shown(key.default),
         origin=loaded.origins.get(key.name, DEFAULT),
-        takes=takes(key),
+        takes=f"{key.kind} or {OFF}" if key.may_be_off else key.kind,
         meaning=key.meaning,
         too_high=key.too_high,
         too_low=key.too_low,

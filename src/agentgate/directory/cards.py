@@ -16,9 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from agentgate.core.ranges import require
-from agentgate.model import CHECK_PREFIX, Card, Skill
+from agentgate.model import CHECK_PREFIX, SKILL_PREFIX, Card, Skill
 
-SKILL_PREFIX: Final = "skill:"  # a target that names a capability, not an agent
 CONCURRENCY_MAX: Final = 10_000  # beyond any one process; a larger number is a mistake
 TIMEOUT_S_MAX: Final = 86_400.0  # longer work is a task, not a call
 

@@ -19,10 +19,10 @@ from agentgate.core.presence import Event, Presence, PresenceOptions, State
 from agentgate.core.ranges import require
 from agentgate.directory.agents import Agent, Instance
 from agentgate.directory.alarms import Alarms
-from agentgate.directory.cards import SKILL_PREFIX, CardOptions, check_card, check_instance, differences
+from agentgate.directory.cards import CardOptions, check_card, check_instance, differences
 from agentgate.directory.listing import AgentInfo
 from agentgate.directory.saver import Load, Save, Saver
-from agentgate.model import Card, Route, RouteSnapshot
+from agentgate.model import SKILL_PREFIX, Card, Route, RouteSnapshot
 from agentgate.ports.clock import Clock
 from agentgate.ports.routes import RouteListener
 from agentgate.runtime.service import Service

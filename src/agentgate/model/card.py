@@ -52,6 +52,7 @@ class Card(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 CHECK_PREFIX = "check:"
+SKILL_PREFIX = "skill:"  # a target that names a capability, not an agent
 
 
 def check_type(task_type: str) -> str:

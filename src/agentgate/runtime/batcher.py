@@ -46,7 +46,7 @@ class _Waiter(NamedTuple, Generic[Item, Answer]):
     answer: Later[Answer]
 
     def settle(self, answer: Answer) -> None:
-        """Hand over the answer; nobody may wait any more, and the owner of the answer has ended it."""
+        """Hand over the answer."""
         if not self.answer.done():
             self.answer.set_result(answer)
 

@@ -3,7 +3,7 @@
 An adapter is written as a plain synchronous class; the runner builds it where it shall run and calls its methods
 there, one after the other. `InlineRunner` is for simulations and tests; `process_runner.ProcessRunner` is for gates.
 There is none on a thread: beside a busy event loop a thread has to win the interpreter back at every step of a
-statement, which cost a keyed call a fifth more CPU and its slowest ones several times the wait.
+statement, which cost a keyed call a sixth of its CPU and its slowest ones several times the wait.
 """
 
 from __future__ import annotations

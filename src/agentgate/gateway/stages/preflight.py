@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
 
-from agentgate.model import CHECK_PREFIX, Call, Card, Outcome, Problem, Skill, problem
+from agentgate.model import CHECK_PREFIX, SKILL_PREFIX, Call, Card, Outcome, Problem, Skill, problem
 
 if TYPE_CHECKING:
     from agentgate.core.policy import Policy
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from agentgate.gateway.stage import Onward
 
 
-SKILL_PREFIX: Final = "skill:"
 COMPARED_MAX: Final = 200  # names: looking for the nearest must not cost more than the call
 COMPARED_CHARS: Final = 60
 
