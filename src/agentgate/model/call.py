@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
+
+DEFAULT_TENANT: Final = "default"
 
 Effect = Literal["write", "read"]
 OnDisconnect = Literal["cancel", "detach"]
@@ -41,7 +43,7 @@ class Call(Struct, frozen=True, kw_only=True):
     join: bool = True
     on_disconnect: OnDisconnect | None = None
 
-    tenant: str = "default"
+    tenant: str = DEFAULT_TENANT
     caller: str = "client"
     received_at: float = 0.0
     deadline: float = 0.0

@@ -1,0 +1,15 @@
+"""The HTTP API, one file a resource: thin handlers that ask the view and say what scope they need.
+
+`HANDLERS` is the route table; every handler carries the scope that a token needs for it (`requires`, or `PUBLIC`).
+"""
+
+from typing import Final
+
+from litestar.handlers import HTTPRouteHandler
+
+from agentgate.server.api.agents import agents
+from agentgate.server.api.breakers import breakers
+from agentgate.server.api.chains import chain
+from agentgate.server.api.health import healthz, metrics, readyz
+
+HANDLERS: Final[list[HTTPRouteHandler]] = [healthz, readyz, metrics, agents, chain, breakers]
