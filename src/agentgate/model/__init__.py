@@ -6,7 +6,7 @@ from agentgate.model.identity import AGENT_SCOPE, NEIGHBOUR, OBSERVE, OPERATE, S
 from agentgate.model.outcome import Outcome, Problem, Status, failure, problem
 from agentgate.model.record import Change, Changed, Claim, Claimed, LedgerEvent, Record, RecordState, UnitRef
 from agentgate.model.route import Route, RouteSnapshot
-from agentgate.model.span import Span, SpanKind
+from agentgate.model.span import LastAttempt, Span, SpanKind, in_order, unfolded
 
 __all__ = [
     "AGENT_SCOPE",
@@ -29,6 +29,7 @@ __all__ = [
     "Grade",
     "Identity",
     "KeyId",
+    "LastAttempt",
     "LedgerEvent",
     "OnDisconnect",
     "Outcome",
@@ -45,5 +46,7 @@ __all__ = [
     "UnitRef",
     "check_type",
     "failure",
+    "in_order",
     "problem",
+    "unfolded",
 ]

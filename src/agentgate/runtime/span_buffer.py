@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 
 from agentgate.errors import StoreError
-from agentgate.model import Span
+from agentgate.model import Span, in_order, unfolded
 from agentgate.ports.clock import Clock
 from agentgate.ports.store import SpanStore
 from agentgate.runtime.service import Service
@@ -87,7 +87,8 @@ class SpanBuffer(Service):
         """The spans of one trace, or of the traces in which a key occurs, with everything recorded so far."""
         if self._clock.now() >= self._leave_alone_until:
             await self._flushed()
-        return await self._store.chain(trace_or_key, limit)
+        kept = await self._store.chain(trace_or_key, limit)
+        return sorted((span for one in kept for span in unfolded(one)), key=in_order)[:limit]
 
     async def _stop(self) -> None:
         self._leave_alone_until = 0.0

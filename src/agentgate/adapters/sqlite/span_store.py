@@ -20,7 +20,7 @@ from agentgate.adapters import chains
 from agentgate.adapters.sqlite.reopening import Reopening
 from agentgate.adapters.sqlite.span_files import BROKEN, DAY_S, SpanFiles
 from agentgate.errors import StoreBadInput
-from agentgate.model import Span
+from agentgate.model import Span, in_order
 from agentgate.runtime.runner import Runner
 
 log = structlog.get_logger(__name__)
@@ -78,7 +78,7 @@ class SqliteSpanStore:
         traces = {span.trace_id: None for span in named if chains.is_named(span, trace_or_key)}
         wanted = list(traces)[:TRACES_MAX]
         spans = {span.span_id: span for span in await self._read(wanted) if span.trace_id in traces}
-        return sorted(spans.values(), key=chains.in_order)[:limit]
+        return sorted(spans.values(), key=in_order)[:limit]
 
     async def sweep(self, now: float) -> int:
         """Delete the files of days beyond the retention time."""

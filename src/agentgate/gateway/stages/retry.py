@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec.structs import replace
 
 from agentgate.core.attempts import after_attempt, ending
-from agentgate.gateway.spans import attempt_span
+from agentgate.gateway.spans import attempt_span, last_attempt
 from agentgate.model import Outcome, failure
 
 if TYPE_CHECKING:
@@ -87,8 +87,13 @@ class Retry:
         return outcome
 
     def _leave_span(self, passage: Passage, outcome: Outcome, began: float) -> None:
-        if self._traces and passage.unit is not None:
-            self._parts.spans.record(attempt_span(passage, outcome, began, self._clock.now()))
+        if not self._traces or passage.unit is None:
+            return
+        now = self._clock.now()
+        if outcome.ok:
+            passage.last_attempt = last_attempt(passage, began, now)
+        else:
+            self._parts.spans.record(attempt_span(passage, outcome, began, now))
 
     async def _back_off(self, passage: Passage, outcome: Outcome) -> Outcome | None:
         """Wait before the next attempt; an outcome means that there is none."""
