@@ -33,7 +33,9 @@ from agentgate.gateway.checks import Checks
 from agentgate.gateway.counters import Counters
 from agentgate.gateway.entry import SPAN_ID_BYTES, TRACE_ID_BYTES, Entry
 from agentgate.gateway.flights import Flights
+from agentgate.gateway.front import Front
 from agentgate.gateway.instances import Instances
+from agentgate.gateway.known_calls import KnownCalls
 from agentgate.gateway.ledger import Ledger
 from agentgate.gateway.link import LinkService
 from agentgate.gateway.options import CallOptions
@@ -147,6 +149,8 @@ class Gateway(Service):
             options=options.calls,
         )
         self._link = self._make_link(lifetime.epoch, schemas)
+        self.front = self._make_front()
+        self.known_calls = KnownCalls(self.flights, self.ledger, clock)
         self.peers.on_drain = routes.drain
         routes.listen(Instances(self.slots, self.parkings["slot"], self.units, self.peers, clock))
 
@@ -170,6 +174,7 @@ class Gateway(Service):
     def stop_taking(self) -> None:
         """Begin nothing new: only what units call that run already is taken from now on."""
         self._link.is_stopping = True
+        self.front.is_stopping = True
 
     def connect(
         self, send: Callable[[bytes], None], close: Callable[[str], None], *, tenant: str = "default"
@@ -264,6 +269,19 @@ class Gateway(Service):
             counters=self.counters,
             options=self.options.calls,
             payload_options=self.options.payload,
+        )
+
+    def _make_front(self) -> Front:
+        return Front(
+            run=self.run,
+            spawn=self._task,
+            new_id=self._new_id,
+            entry=self._entry,
+            guard=self.guard,
+            tokens=self.tokens,
+            routes=self._routes,
+            counters=self.counters,
+            options=self.options.calls,
         )
 
     def _invoke(self, unit: Unit) -> bool:

@@ -278,7 +278,7 @@ class LinkService:
     def _passage(self, peer: Peer, call_id: str, raw: bytes) -> Passage:
         refusal: Problem | None = None
         try:
-            params = reading.call(raw, self.payload_options)
+            params = reading.call(raw, self.payload_options, reading.CALL)
         except WireError as error:
             params = CallParams(target=UNREADABLE, task_type=UNREADABLE, effect="read")
             refusal = problem(error.code, detail=error.detail)

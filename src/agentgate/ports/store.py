@@ -12,7 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RouteSnapshot, Span
+from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RecordState, RouteSnapshot, Span
 
 
 class Lifetime(Struct, frozen=True, kw_only=True):
@@ -56,6 +56,12 @@ class Store(Protocol):
 
     async def open_records(self, after: KeyId | None, limit: int) -> list[Record]:
         """Running records in key order, for a starting gateway."""
+        ...
+
+    async def list_records(
+        self, after: KeyId, before: KeyId, state: RecordState | None, now: float, limit: int
+    ) -> list[Record]:
+        """Live records between two keys, both excluded, in key order; without payloads and values, which are large."""
         ...
 
     async def sweep(self, now: float, limit: int) -> int:

@@ -16,8 +16,10 @@ from agentgate.model import problem
 from agentgate.server import problems
 from agentgate.server.access import access_finding
 from agentgate.server.api import HANDLERS
+from agentgate.server.calls import HttpCalls
+from agentgate.server.door import CallDoor
 from agentgate.server.metrics import Metrics
-from agentgate.server.problems import Refused, problem_body
+from agentgate.server.problems import Refused, problem_body, problem_headers
 from agentgate.server.view import GateView
 
 # Answers are data of this moment for programs; a browser that shows one must not run, frame or keep anything of it.
@@ -29,11 +31,13 @@ SAFE_HEADERS: Final = [
 ]
 
 
-def build_http(view: GateView, metrics_text: Metrics, is_stopping: Callable[[], bool]) -> ASGIApp:
+def build_http(
+    view: GateView, calls: HttpCalls, metrics_text: Metrics, is_stopping: Callable[[], bool], *, body_bytes_max: int
+) -> ASGIApp:
     """The ASGI application, behind its guard."""
     app = Litestar(
         route_handlers=[*HANDLERS],
-        state=State({"view": view, "metrics": metrics_text, "is_stopping": is_stopping}),
+        state=State({"view": view, "calls": calls, "metrics": metrics_text, "is_stopping": is_stopping}),
         exception_handlers={
             Refused: problems.on_refused,
             StoreError: problems.on_store_error,
@@ -44,7 +48,7 @@ def build_http(view: GateView, metrics_text: Metrics, is_stopping: Callable[[], 
         logging_config=None,
         request_max_body_size=0,
     )
-    return _guarded(app)
+    return _guarded(CallDoor(calls, app, bytes_max=body_bytes_max))
 
 
 def _guarded(app: ASGIApp) -> ASGIApp:
@@ -63,8 +67,9 @@ def _guarded(app: ASGIApp) -> ASGIApp:
         if finding is None:
             await app(scope, receive, send_safely)
             return
-        body = problem_body(problem("forbidden", detail=finding))
-        content = [(b"content-type", problems.MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
+        error = problem("forbidden", detail=finding)
+        body = problem_body(error)
+        content = [*problem_headers(error), (b"content-length", str(len(body)).encode())]
         await send_safely({"type": "http.response.start", "status": 403, "headers": content})
         await send_safely({"type": "http.response.body", "body": body, "more_body": False})
 

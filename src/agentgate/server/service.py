@@ -19,6 +19,7 @@ from agentgate.gateway.gateway import Gateway
 from agentgate.ports.clock import Clock
 from agentgate.runtime.service import Service
 from agentgate.runtime.span_buffer import SpanBuffer
+from agentgate.server.calls import HttpCalls
 from agentgate.server.http import build_http
 from agentgate.server.link import Links
 from agentgate.server.metrics import Metrics
@@ -47,7 +48,14 @@ class ServerService(Service):
         self._view = GateView(gateway=gateway, directory=directory, spans=spans, clock=clock)
         self.links = Links(gateway.connect, options)
         self.port = 0  # the real one, once it listens
-        app = build_http(self._view, Metrics(self._view, self.links), lambda: self.links.is_stopping)
+        self.calls = HttpCalls(gateway, clock)
+        app = build_http(
+            self._view,
+            self.calls,
+            Metrics(self._view, self.links),
+            lambda: self.links.is_stopping,
+            body_bytes_max=options.frame_bytes_max,
+        )
         self._server = _Uvicorn(
             uvicorn.Config(
                 app,
@@ -88,6 +96,7 @@ class ServerService(Service):
             if not self._view.running():
                 break
             await asyncio.sleep(DRAIN_STEP_S)
+        self.calls.give_up()
         log.info("stopping", running_calls=self._view.running(), links=len(self.links.open))
         self._server.should_exit = True
 

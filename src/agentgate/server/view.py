@@ -21,8 +21,8 @@ class GateView:
     clock: Clock
 
     def running(self) -> int:
-        """Calls of connected processes that have no outcome yet."""
-        return sum(len(peer.calls) for peer in self.gateway.peers.connected)
+        """Calls of connected processes, and those over HTTP, that have no outcome yet."""
+        return len(self.gateway.front) + sum(len(peer.calls) for peer in self.gateway.peers.connected)
 
     def breakers(self) -> list[dict[str, Any]]:
         """Every breaker, times as seconds from now."""

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from agentgate.errors import StoreBroke, StoreConflict
-from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RouteSnapshot, Span
+from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RecordState, RouteSnapshot, Span
 from agentgate.ports.store import Lifetime, SpanStore, Store
 from agentgate.testing.faults import StoreMood
 
@@ -110,6 +110,12 @@ class FaultyStore(_Faulty):
     async def open_records(self, after: KeyId | None, limit: int) -> list[Record]:
         """As the store inside, or a fault."""
         return await self._run(lambda: self._inner.open_records(after, limit))
+
+    async def list_records(
+        self, after: KeyId, before: KeyId, state: RecordState | None, now: float, limit: int
+    ) -> list[Record]:
+        """As the store inside, or a fault."""
+        return await self._run(lambda: self._inner.list_records(after, before, state, now, limit))
 
     async def sweep(self, now: float, limit: int) -> int:
         """As the store inside, or a fault."""

@@ -82,8 +82,9 @@ class Replay:
             flight.leave(passage, None)
             raise
         if known is not None:
+            is_settled = _is_settled_meanwhile(flight, known)
             flight.leave(passage, known)  # whoever joined meanwhile has the same body, so this is their answer too
-            return known
+            return None if is_settled else known
         return await self._own(flight, passage, onward)
 
     async def _own(self, flight: Flight, passage: Passage, onward: Onward) -> Outcome | None:
@@ -98,8 +99,9 @@ class Replay:
             passage.flight = None
             flight.recheck(passage)
             return None
+        is_settled = _is_settled_meanwhile(flight, outcome)
         flight.leave(passage, outcome)
-        return outcome
+        return None if is_settled else outcome
 
     async def _look_up(self, key: KeyId, passage: Passage, body: str) -> Outcome | None:
         """What the ledger says about the key, if that ends the call; None: go on."""
@@ -127,3 +129,8 @@ class Replay:
         self._parts.counters.replays += 1
         assert record.outcome is not None, "a settled record keeps its outcome"
         return replace(record.outcome, replayed=True, first_seen_at=record.first_seen_at)
+
+
+def _is_settled_meanwhile(flight: Flight, outcome: Outcome) -> bool:
+    """Whether nobody could tell this call what became of the key, and an operator has said so meanwhile."""
+    return flight.is_settled and outcome.code == "outcome_unknown"

@@ -9,7 +9,19 @@ from litestar.handlers import HTTPRouteHandler
 
 from agentgate.server.api.agents import agents
 from agentgate.server.api.breakers import breakers
+from agentgate.server.api.calls import list_calls, look, make_call, settle_call
 from agentgate.server.api.chains import chain
 from agentgate.server.api.health import healthz, metrics, readyz
 
-HANDLERS: Final[list[HTTPRouteHandler]] = [healthz, readyz, metrics, agents, chain, breakers]
+HANDLERS: Final[list[HTTPRouteHandler]] = [
+    healthz,
+    readyz,
+    metrics,
+    agents,
+    chain,
+    breakers,
+    make_call,
+    look,
+    list_calls,
+    settle_call,
+]
