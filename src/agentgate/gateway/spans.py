@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentgate.core.summary import summary
-from agentgate.model import Outcome, Span
+from agentgate.model import Outcome, Span, plain, told
 
 if TYPE_CHECKING:
     from agentgate.gateway.passage import Passage
@@ -24,7 +24,7 @@ def call_span(passage: Passage, outcome: Outcome, now: float) -> Span:
         tenant=call.tenant,
         caller=call.caller,
         target=call.target,
-        agent=call.agent,
+        agent=plain(call.agent),
         task_type=call.task_type,
         business_key=call.business_key,
         action=call.action,
@@ -53,7 +53,7 @@ def call_span(passage: Passage, outcome: Outcome, now: float) -> Span:
 def attempt_span(passage: Passage, outcome: Outcome, began: float, now: float) -> Span:
     """One dispatch; its unit may go on after it."""
     call, error, unit = passage.call, outcome.error, passage.unit
-    code, fault, detail = ("", "", "") if error is None else (error.code, error.fault, error.detail)
+    code, fault, detail = ("", "", "") if error is None else (error.code, error.fault, told(call.tenant, error.detail))
     assert unit is not None, "an attempt span is the span of a unit"
     return Span(
         kind="attempt",
@@ -64,8 +64,8 @@ def attempt_span(passage: Passage, outcome: Outcome, began: float, now: float) -
         tenant=call.tenant,
         caller=call.caller,
         target=call.target,
-        agent=call.agent,
-        instance=unit.instance,
+        agent=plain(call.agent),
+        instance=plain(unit.instance),
         unit=unit.id,
         task_type=call.task_type,
         business_key=call.business_key,
