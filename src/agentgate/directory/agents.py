@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentgate.core.presence import Presence
 from agentgate.directory.cards import union
 from agentgate.directory.listing import AgentInfo, InstanceInfo
-from agentgate.model import Card, Route
+from agentgate.model import Card, Route, plain, qualified
 
 
 class Instance:
@@ -22,7 +22,7 @@ class Instance:
     def info(self, now: float) -> InstanceInfo:
         """Its row in the listing."""
         return InstanceInfo(
-            instance=self.name,
+            instance=plain(self.name),
             state=self.presence.state,
             state_s=round(now - self.presence.since, 3),
             silent_s=round(now - self.presence.heard_at, 3),
@@ -34,11 +34,12 @@ class Instance:
 class Agent:
     """All instances of one name, in the order in which they came; the route is theirs together."""
 
-    __slots__ = ("instances", "name", "route", "tenant")
+    __slots__ = ("instances", "name", "qualified", "route", "tenant")
 
     def __init__(self, tenant: str, name: str) -> None:
         self.tenant = tenant
         self.name = name
+        self.qualified = qualified(tenant, name)
         self.instances: dict[str, Instance] = {}
         self.route = Route(card=Card(agent=name), tenant=tenant)
 

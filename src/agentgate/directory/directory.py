@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import structlog
+from msgspec.structs import replace
 
 from agentgate.core.presence import Event, Presence, PresenceOptions, State
 from agentgate.core.ranges import require
@@ -22,7 +23,7 @@ from agentgate.directory.alarms import Alarms
 from agentgate.directory.cards import CardOptions, check_card, check_instance, differences
 from agentgate.directory.listing import AgentInfo
 from agentgate.directory.saver import Load, Save, Saver
-from agentgate.model import SKILL_PREFIX, Card, Route, RouteSnapshot
+from agentgate.model import SKILL_PREFIX, Card, Route, RouteSnapshot, logged, plain, qualified
 from agentgate.ports.clock import Clock
 from agentgate.ports.routes import RouteListener
 from agentgate.runtime.service import Service
@@ -90,7 +91,8 @@ class Directory(Service):
         self._instances: dict[str, Instance] = {}
         self._skills: dict[tuple[str, str], set[str]] = {}  # (tenant, task type) -> names of agents that declare it
         self._version = 0
-        self._snapshot: RouteSnapshot | None = None  # of this version, once somebody asked
+        # Of this version, once somebody asked: of everybody (None), and of single tenants.
+        self._snapshots: dict[str | None, RouteSnapshot] = {}
         self._parts = AsyncExitStack()
         self._listeners: list[RouteListener] = []
         self._alarms = Alarms[Instance](self.tick)
@@ -136,22 +138,27 @@ class Directory(Service):
         found = self._agents.get((tenant, target))
         return found.route if found is not None else None
 
-    def snapshot(self) -> RouteSnapshot:
-        """All routes, with their version."""
-        if self._snapshot is None:
-            routes = tuple(self._agents[key].route for key in sorted(self._agents))
-            self._snapshot = RouteSnapshot(version=self._version, routes=routes)
-        return self._snapshot
+    def snapshot(self, tenant: str | None = None) -> RouteSnapshot:
+        """All routes with their version, or one tenant's, in which the names of instances are plain."""
+        known = self._snapshots.get(tenant)
+        if known is None:
+            routes = tuple(agent.route for agent in self._of(tenant))
+            if tenant is not None:
+                routes = tuple(replace(route, instances=tuple(map(plain, route.instances))) for route in routes)
+            known = self._snapshots[tenant] = RouteSnapshot(version=self._version, routes=routes)
+        return known
 
     def hello(self, tenant: str, card: Card, instance: str) -> None:
         """An instance connected; raises `ValueError` with a sentence when its card cannot be accepted."""
-        check_instance(instance, self._cards)
+        prefix = qualified(tenant, "")
+        assert instance.startswith(prefix), "who lets an instance in qualifies its name"
+        check_instance(instance.removeprefix(prefix), self._cards)
         check_card(card, self._cards)
         known = self._instances.get(instance)
         if known is None:
             known = self._register(tenant, card, instance)
         elif (known.agent.tenant, known.agent.name) != (tenant, card.agent):
-            raise ValueError(f"the instance {instance!r} belongs to the agent {known.agent.name!r} already")
+            raise ValueError(f"the instance {plain(instance)!r} belongs to the agent {known.agent.name!r} already")
         else:
             known.presence.hear("hello", self._clock.now())
         self._note_differences(known, card)
@@ -185,10 +192,10 @@ class Directory(Service):
 
     # --- for people and programs
 
-    def agents(self) -> list[AgentInfo]:
-        """Every agent with its instances, by tenant and name."""
+    def agents(self, tenant: str | None = None) -> list[AgentInfo]:
+        """Every agent with its instances, by tenant and name; or those of one tenant."""
         now = self._clock.now()
-        return [self._agents[key].info(now) for key in sorted(self._agents)]
+        return [agent.info(now) for agent in self._of(tenant)]
 
     def states(self) -> Counter[State]:
         """How many instances are in each state."""
@@ -211,6 +218,9 @@ class Directory(Service):
         return self._alarms.next_deadline()
 
     # --- changes
+
+    def _of(self, tenant: str | None) -> list[Agent]:
+        return [self._agents[key] for key in sorted(self._agents) if tenant is None or key[0] == tenant]
 
     def _register(self, tenant: str, card: Card, name: str) -> Instance:
         agent = self._agents.get((tenant, card.agent))
@@ -273,7 +283,7 @@ class Directory(Service):
 
     def _changed(self) -> None:
         self._version += 1
-        self._snapshot = None
+        self._snapshots.clear()
         if self._saver is not None:
             self._saver.changed()
 
@@ -288,11 +298,12 @@ class Directory(Service):
             return
         for what in differences(card, instance.agent.route.card):
             self.findings[what.partition(":")[0]] += 1
-            log.warning("cards_differ", agent=card.agent, instance=instance.name, what=what)
+            agent, name = logged(instance.agent.qualified), logged(instance.name)
+            log.warning("cards_differ", agent=agent, instance=name, what=what)
 
     def _tell(self, instance: Instance) -> None:
         """Tell everybody where the instance stands now."""
-        agent, name = instance.agent.name, instance.name
+        agent, name = instance.agent.qualified, instance.name
         for listener in self._listeners:
             match TOLD[instance.presence.state]:
                 case "joined":

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from agentgate.gateway.peers import RunningCall
-from agentgate.model import Outcome, Problem, Tier, failure
+from agentgate.model import Outcome, Problem, Tier, failure, plain
 from agentgate.runtime.later import Later
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Front:
     def _caller_of(self, token: str) -> str:
         claim = self._tokens.read(token) if token else None
         unit = self._guard.units.get(claim.unit) if claim is not None else None
-        return unit.call.agent if unit is not None else ANONYMOUS
+        return plain(unit.call.agent) if unit is not None else ANONYMOUS
 
     def _tier_of(self, tenant: str, token: str, caller: str) -> Tier:
         """An agent's own, when the call is made by its unit; anybody else is a client."""

@@ -48,7 +48,7 @@ from agentgate.gateway.rejoin import Rejoin
 from agentgate.gateway.schemas import Schemas
 from agentgate.gateway.session import Session
 from agentgate.gateway.units import Unit, Units
-from agentgate.model import Call, Outcome
+from agentgate.model import NEIGHBOUR, Call, Identity, Outcome
 from agentgate.model.link import InvokeParams
 from agentgate.runtime.service import Service
 
@@ -177,16 +177,16 @@ class Gateway(Service):
         self.front.is_stopping = True
 
     def connect(
-        self, send: Callable[[bytes], None], close: Callable[[str], None], *, tenant: str = "default"
+        self, send: Callable[[bytes], None], close: Callable[[str], None], identity: Identity = NEIGHBOUR
     ) -> Session:
-        """A new connection of the link; see `Session` for what the shell has to do."""
-        return Session(self._link, send, close, tenant)
+        """A new connection of the link, of whoever has shown this identity; `Session` says what the shell has to do."""
+        return Session(self._link, send, close, identity)
 
     async def _start(self) -> None:
         await self.ledger.__aenter__()
         now = self._clock.now()
         for route in self._routes.snapshot().routes:
-            self.slots.expect(route.agent, now + self.options.calls.recovery_s, now)
+            self.slots.expect(route.qualified, now + self.options.calls.recovery_s, now)
         await self._rejoin.restore()
         self._spawn(self._watch())
 

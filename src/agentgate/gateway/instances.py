@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from agentgate.model import logged
+
 if TYPE_CHECKING:
     from agentgate.core.slots import Slots
     from agentgate.gateway.parking import Parking
@@ -35,7 +37,7 @@ class Instances:
 
     def instance_away(self, agent: str, instance: str) -> None:
         """Its link is gone or silent; a silent connection is closed, so that the process makes a new one."""
-        log.info("instance_away", agent=agent, instance=instance)
+        log.info("instance_away", agent=logged(agent), instance=logged(instance))
         self._slots.away(instance)
         self._parking.pump()
         peer = self._peers.get(instance)
@@ -44,14 +46,14 @@ class Instances:
 
     def instance_draining(self, agent: str, instance: str) -> None:
         """It takes nothing new."""
-        log.info("instance_draining", agent=agent, instance=instance)
+        log.info("instance_draining", agent=logged(agent), instance=logged(instance))
         self._slots.drain(instance)
         self._parking.pump()
 
     def instance_lost(self, agent: str, instance: str) -> None:
         """Nothing will come from it any more."""
         units = self._units.of_instance(instance)
-        log.info("instance_lost", agent=agent, instance=instance, units=len(units))
+        log.info("instance_lost", agent=logged(agent), instance=logged(instance), units=len(units))
         for unit in units:
             if unit.state != "claiming":
                 self._units.lost(unit)

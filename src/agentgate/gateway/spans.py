@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentgate.core.summary import summary
-from agentgate.model import LastAttempt, Outcome, Span
+from agentgate.model import LastAttempt, Outcome, Span, plain, told
 
 if TYPE_CHECKING:
     from agentgate.gateway.passage import Passage
@@ -28,7 +28,7 @@ def call_span(passage: Passage, outcome: Outcome, now: float) -> Span:
         tenant=call.tenant,
         caller=call.caller,
         target=call.target,
-        agent=call.agent,
+        agent=plain(call.agent),
         task_type=call.task_type,
         business_key=call.business_key,
         action=call.action,
@@ -58,7 +58,7 @@ def call_span(passage: Passage, outcome: Outcome, now: float) -> Span:
 def attempt_span(passage: Passage, outcome: Outcome, began: float, now: float) -> Span:
     """One dispatch; its unit may go on after it."""
     call, error, unit = passage.call, outcome.error, passage.unit
-    code, fault, detail = ("", "", "") if error is None else (error.code, error.fault, error.detail)
+    code, fault, detail = ("", "", "") if error is None else (error.code, error.fault, told(call.tenant, error.detail))
     assert unit is not None, "an attempt span is the span of a unit"
     return Span(
         kind="attempt",
@@ -69,8 +69,8 @@ def attempt_span(passage: Passage, outcome: Outcome, began: float, now: float) -
         tenant=call.tenant,
         caller=call.caller,
         target=call.target,
-        agent=call.agent,
-        instance=unit.instance,
+        agent=plain(call.agent),
+        instance=plain(unit.instance),
         unit=unit.id,
         task_type=call.task_type,
         business_key=call.business_key,
@@ -99,7 +99,7 @@ def last_attempt(passage: Passage, began: float, now: float) -> LastAttempt:
     assert unit is not None, "an attempt that ended well had a unit"
     return LastAttempt(
         span_id=unit.span_id,
-        instance=unit.instance,
+        instance=plain(unit.instance),
         unit=unit.id,
         attempt=call.attempt,
         started_at=passage.started_wall + (began - call.received_at),

@@ -2,7 +2,8 @@
 
 from agentgate.model.call import DEFAULT_TENANT, Call, Effect, KeyId, OnDisconnect
 from agentgate.model.card import CHECK_PREFIX, PRIORITY_BY_TIER, SKILL_PREFIX, Card, Grade, Skill, Tier, check_type
-from agentgate.model.identity import AGENT_SCOPE, NEIGHBOUR, OBSERVE, OPERATE, SCOPES, SUBMIT, Identity
+from agentgate.model.identity import AGENT_SCOPE, NEIGHBOUR, NOBODY, OBSERVE, OPERATE, SCOPES, SUBMIT, Identity
+from agentgate.model.names import logged, plain, qualified, tenant_of, told
 from agentgate.model.outcome import Outcome, Problem, Status, failure, problem
 from agentgate.model.record import Change, Changed, Claim, Claimed, LedgerEvent, Record, RecordState, UnitRef
 from agentgate.model.route import Route, RouteSnapshot
@@ -13,6 +14,7 @@ __all__ = [
     "CHECK_PREFIX",
     "DEFAULT_TENANT",
     "NEIGHBOUR",
+    "NOBODY",
     "OBSERVE",
     "OPERATE",
     "PRIORITY_BY_TIER",
@@ -47,6 +49,11 @@ __all__ = [
     "check_type",
     "failure",
     "in_order",
+    "logged",
+    "plain",
     "problem",
+    "qualified",
+    "tenant_of",
+    "told",
     "unfolded",
 ]

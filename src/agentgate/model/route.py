@@ -5,10 +5,14 @@ from __future__ import annotations
 from msgspec import Struct
 
 from agentgate.model.card import Card
+from agentgate.model.names import qualified
 
 
 class Route(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One agent: the union of its instances' cards, and which instances are there."""
+    """One agent: the union of its instances' cards, and which instances are there.
+
+    Inside the gate the names of instances are qualified (`model.names`), in what leaves it they are plain.
+    """
 
     card: Card
     instances: tuple[str, ...] = ()
@@ -18,6 +22,11 @@ class Route(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def agent(self) -> str:
         """The agent's name."""
         return self.card.agent
+
+    @property
+    def qualified(self) -> str:
+        """What the gate keeps the agent by (`model.names`)."""
+        return qualified(self.tenant, self.card.agent)
 
 
 class RouteSnapshot(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -8,7 +8,7 @@ from agentgate.model import Card, Route, RouteSnapshot
 
 
 class RouteListener(Protocol):
-    """Hears of every change of an instance, at once and in order."""
+    """Hears of every change of an instance, at once and in order. Names are qualified (`model.names`)."""
 
     def instance_joined(self, agent: str, instance: str, card: Card) -> None:
         """It is connected and takes calls (also after it was away)."""
@@ -28,7 +28,7 @@ class RouteListener(Protocol):
 
 
 class Routes(Protocol):
-    """The directory, as the gateway uses it."""
+    """The directory, as the gateway uses it. The names of instances that it is told are qualified (`model.names`)."""
 
     def resolve(self, tenant: str, target: str) -> Route | None:
         """The agent for a target as named: an agent's name, or `skill:<task_type>` (some agent that declares it).
@@ -37,8 +37,8 @@ class Routes(Protocol):
         """
         ...
 
-    def snapshot(self) -> RouteSnapshot:
-        """All routes, with their version."""
+    def snapshot(self, tenant: str | None = None) -> RouteSnapshot:
+        """All routes with their version, or one tenant's, in which the names of instances are plain."""
         ...
 
     def hello(self, tenant: str, card: Card, instance: str) -> None:

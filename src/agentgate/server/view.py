@@ -7,6 +7,7 @@ from typing import Any
 
 from agentgate.directory import Directory
 from agentgate.gateway.gateway import Gateway
+from agentgate.model import plain, tenant_of
 from agentgate.ports.clock import Clock
 from agentgate.runtime.span_buffer import SpanBuffer
 
@@ -24,12 +25,12 @@ class GateView:
         """Calls of connected processes, and those over HTTP, that have no outcome yet."""
         return len(self.gateway.front) + sum(len(peer.calls) for peer in self.gateway.peers.connected)
 
-    def breakers(self) -> list[dict[str, Any]]:
-        """Every breaker, times as seconds from now."""
+    def breakers(self, tenant: str) -> list[dict[str, Any]]:
+        """Every breaker of a tenant, times as seconds from now."""
         now = self.clock.now()
         return [
             {
-                "agent": breaker.agent,
+                "agent": plain(breaker.agent),
                 "task_type": breaker.task_type,
                 "state": breaker.state,
                 "state_s": round(now - breaker.since, 3),
@@ -42,4 +43,5 @@ class GateView:
                 "opened": breaker.opened,
             }
             for breaker in self.gateway.breakers.states(now)
+            if tenant_of(breaker.agent) == tenant
         ]

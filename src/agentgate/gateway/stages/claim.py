@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from agentgate.errors import StoreError
 from agentgate.gateway.entry import SPAN_ID_BYTES
 from agentgate.gateway.units import Unit
-from agentgate.model import Claim, Claimed, Outcome, failure
+from agentgate.model import Claim, Claimed, Outcome, failure, plain
 from agentgate.runtime.later import Later, first
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _claim_of(passage: Passage, unit: Unit) -> Claim:
     return Claim(
         key=flight.key,
         fingerprint=flight.fingerprint,
-        agent=call.agent,
+        agent=plain(call.agent),  # its tenant is in the key
         unit=unit.id,
         instance=unit.instance,
         repeatable=call.repeatable,

@@ -57,15 +57,17 @@ class Preflight:
             detail = f"{route.agent} does not declare {call.task_type!r} a read; call it with a business key"
             return problem("bad_request", detail=detail)
         passage.skill = skill
-        passage.call = replace(call, agent=route.agent, repeatable=skill.repeatable, skill_timeout_s=skill.timeout_s)
+        passage.call = replace(
+            call, agent=route.qualified, repeatable=skill.repeatable, skill_timeout_s=skill.timeout_s
+        )
         return self._fits(skill, route.agent, call.payload)
 
     def _meant(self, call: Call) -> str:
         """The nearest agent of the caller's tenant, as a question; only asked where there are few to compare with."""
-        routes = self._parts.routes.snapshot().routes
+        routes = self._parts.routes.snapshot(call.tenant).routes
         if len(routes) > COMPARED_MAX or call.target.startswith(SKILL_PREFIX):
             return ""
-        return nearest(call.target, [route.agent for route in routes if route.tenant == call.tenant])
+        return nearest(call.target, [route.agent for route in routes])
 
     def _fits(self, skill: Skill, agent: str, payload: object) -> Problem | None:
         finding = self._parts.schemas.finding(skill.input_schema, payload)
