@@ -104,7 +104,7 @@ def test_the_tests_of_agents_pass(tmp_path: Path) -> None:
     page = DOCS / "how-to" / "test-agents.md"
     write_files(page, tmp_path)
     shown = sum(text.count("\ndef test_") for text in files_of(page).values())
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
     done = subprocess.run(
         command, env=environment(), cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
