@@ -121,6 +121,7 @@ class Gateway(Service):
             clock=clock,
             counters=self.counters,
             options=options.calls,
+            answers_early=options.mechanisms.get("idempotency") == "observe",
         )
         self._id_prefix = f"{lifetime.epoch:x}{chance.token_hex(ID_PREFIX_BYTES)}"
         self._ids = 0
@@ -201,7 +202,7 @@ class Gateway(Service):
         self.guard = ChainGuard(options.chain)
         self.tokens = UnitTokens(lifetime.secret.encode())
         self.cool_down = CoolDown(options.cool_down)
-        self.slots = Slots(options.slots)
+        self.slots = Slots(options.slots, observes=options.mechanisms.get("concurrency") == "observe")
         self.breakers = Breakers(options.breaker, draw)
         fixed = options.mechanisms.get("dynamic_timeout") == "off"
         self.timeouts = Timeouts(options.timeout, draw, fixed=fixed)
@@ -283,6 +284,7 @@ class Gateway(Service):
             token=token,
             traceparent=format_traceparent(call.trace_id, unit.span_id),
             attempt=call.attempt,
+            unrecorded=call.keyed and not unit.keyed,
         )
         return self.peers.invoke(unit, params)
 

@@ -1,7 +1,7 @@
 """A place at one instance of the target: waits in the target's queue, and picks the instance.
 
 The slot belongs to the unit that will run in it (`gateway/units.py` gives it back at the unit's end). Only while no
-unit has taken it over does this stage give it back.
+unit has taken it over does this stage give it back. Observed only, the policy lets every call through (`core.slots`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Slot:
     stays: ClassVar[bool] = False
 
     def __init__(self, parts: Parts) -> None:
+        self._parts = parts
         self._slots = parts.slots
         self._parking = parts.parkings[self.name]
         self._clock = parts.clock
@@ -45,6 +46,8 @@ class Slot:
             return Outcome(error=decision.error)
         ticket = decision.ticket
         assert isinstance(ticket, SlotTicket)
+        if ticket.would:
+            self._parts.note(passage, ticket.would)
         passage.slot = passage.slot_taken = ticket
         try:
             return await onward(passage)
