@@ -45,6 +45,7 @@ from agentgate.gateway.pipeline import Pipeline
 from agentgate.gateway.rejoin import Rejoin
 from agentgate.gateway.schemas import Schemas
 from agentgate.gateway.session import Session
+from agentgate.gateway.switch import Switch
 from agentgate.gateway.units import Unit, Units
 from agentgate.model import Call, Outcome
 from agentgate.model.link import InvokeParams
@@ -149,6 +150,7 @@ class Gateway(Service):
         )
         self._link = self._make_link(lifetime.epoch, schemas)
         self.peers.on_drain = routes.drain
+        self.switch = Switch(routes, self.slots, self.parkings["slot"], clock)
         routes.listen(Instances(self.slots, self.parkings["slot"], self.units, self.peers, clock))
 
     async def call(self, call: Call) -> Outcome:
@@ -181,7 +183,7 @@ class Gateway(Service):
     async def _start(self) -> None:
         await self.ledger.__aenter__()
         now = self._clock.now()
-        for route in self._routes.snapshot().routes:
+        for route in (route for route in self._routes.snapshot().routes if route.instances):
             self.slots.expect(route.agent, now + self.options.calls.recovery_s, now)
         await self._rejoin.restore()
         self._spawn(self._watch())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from agentgate.model.agent_settings import AS_DECLARED, AgentSettings
 from agentgate.model.card import Card
 
 
@@ -13,6 +14,7 @@ class Route(Struct, frozen=True, kw_only=True, omit_defaults=True):
     card: Card
     instances: tuple[str, ...] = ()
     tenant: str = "default"
+    settings: AgentSettings = AS_DECLARED
 
     @property
     def agent(self) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from agentgate.core.policy import Park, Refuse, Ticket
 from agentgate.core.slots import SlotTicket
+from agentgate.core.switch import target_refusal
 from agentgate.model import Outcome
 
 if TYPE_CHECKING:
@@ -37,7 +38,11 @@ class Slot:
         """Go onward with an instance; free the slot if no unit has taken it."""
         entered = self._clock.now()
         passage.queued_s = 0.0
-        decision = self._slots.admit(passage.call, entered)
+        call = passage.call
+        off = target_refusal(self._parts.routes.resolve(call.tenant, call.agent))  # since it was let in
+        if off is not None:
+            return Outcome(error=off)
+        decision = self._slots.admit(call, entered)
         if isinstance(decision, Park):
             self._parked(passage, decision.ticket)
             decision = await self._parking.wait(decision.ticket)
