@@ -23,7 +23,7 @@ from agentgate.directory.alarms import Alarms
 from agentgate.directory.cards import CardOptions, check_card, check_instance, differences
 from agentgate.directory.listing import AgentInfo
 from agentgate.directory.saver import Load, Save, Saver
-from agentgate.model import SKILL_PREFIX, Card, Route, RouteSnapshot, logged, plain, qualified
+from agentgate.model import SKILL_PREFIX, AgentSettings, Card, Route, RouteSnapshot, logged, plain, qualified
 from agentgate.ports.clock import Clock
 from agentgate.ports.routes import RouteListener
 from agentgate.runtime.service import Service
@@ -120,10 +120,9 @@ class Directory(Service):
                 if name not in self._instances:
                     presence = Presence(self._presence, now, expected=True)
                     self._add(Instance(name, agent, route.card, presence))
-            if agent.instances:
-                self._reindex(agent)
-            else:
-                del self._agents[route.tenant, route.agent]
+            agent.settings = route.settings
+            self._reindex(agent)
+            self._forget_if_gone(agent)
         self._version = (snapshot.version // VERSION_BLOCK + 1) * VERSION_BLOCK
         self._changed()
 
@@ -147,6 +146,16 @@ class Directory(Service):
                 routes = tuple(replace(route, instances=tuple(map(plain, route.instances))) for route in routes)
             known = self._snapshots[tenant] = RouteSnapshot(version=self._version, routes=routes)
         return known
+
+    def configure(self, tenant: str, agent: str, settings: AgentSettings) -> Route | None:
+        """Set what operators want of an agent; None when there is none of this name."""
+        known = self._agents.get((tenant, agent))
+        if known is None:
+            return None
+        known.set(settings)
+        self._forget_if_gone(known)
+        self._changed()
+        return known.route
 
     def hello(self, tenant: str, card: Card, instance: str) -> None:
         """An instance connected; raises `ValueError` with a sentence when its card cannot be accepted."""
@@ -185,6 +194,11 @@ class Directory(Service):
     def gone(self, instance: str) -> None:
         """It left in good order: nothing is in its hands."""
         self._hear(instance, "gone")
+
+    async def save_now(self) -> None:
+        """Return when the routes are stored as they are now; raises `StoreError`."""
+        if self._saver is not None:
+            await self._saver.save_now()
 
     def listen(self, listener: RouteListener) -> None:
         """Tell this listener of every change from now on."""
@@ -263,16 +277,18 @@ class Directory(Service):
         del self._instances[instance.name]
         del agent.instances[instance.name]
         self._reindex(agent)
-        if not agent.instances:
-            del self._agents[agent.tenant, agent.name]
+        self._forget_if_gone(agent)
         self._changed()
+
+    def _forget_if_gone(self, agent: Agent) -> None:
+        if not agent.is_worth_keeping:
+            del self._agents[agent.tenant, agent.name]
 
     def _reindex(self, agent: Agent) -> None:
         """Bring the route and the table of skills up to date with the agent's instances."""
         declared = {skill.task_type for skill in agent.route.card.skills}
-        if agent.instances:
-            agent.update()
-        declares = {skill.task_type for skill in agent.route.card.skills} if agent.instances else set()
+        agent.update()
+        declares = {skill.task_type for skill in agent.route.card.skills}
         for task_type in declares - declared:
             self._skills.setdefault((agent.tenant, task_type), set()).add(agent.name)
         for task_type in declared - declares:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from agentgate.core.presence import State
-from agentgate.model import Skill, Tier
+from agentgate.model import Skill, SwitchedOff, Tier
 
 
 class InstanceInfo(Struct, frozen=True, kw_only=True):
@@ -20,10 +20,11 @@ class InstanceInfo(Struct, frozen=True, kw_only=True):
 
 
 class AgentInfo(Struct, frozen=True, kw_only=True):
-    """One agent: the union of its instances' cards, and the instances."""
+    """One agent: the union of its instances' cards, the instances, and who switched it off, if it is off."""
 
     agent: str
     tenant: str
     tier: Tier
     skills: tuple[Skill, ...]
     instances: tuple[InstanceInfo, ...]
+    off: SwitchedOff | None = None

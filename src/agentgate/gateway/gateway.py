@@ -47,6 +47,7 @@ from agentgate.gateway.pipeline import Pipeline
 from agentgate.gateway.rejoin import Rejoin
 from agentgate.gateway.schemas import Schemas
 from agentgate.gateway.session import Session
+from agentgate.gateway.switch import Switch
 from agentgate.gateway.units import Unit, Units
 from agentgate.model import NEIGHBOUR, Call, Identity, Outcome
 from agentgate.model.link import InvokeParams
@@ -123,6 +124,7 @@ class Gateway(Service):
             clock=clock,
             counters=self.counters,
             options=options.calls,
+            answers_early=options.mechanisms.get("idempotency") == "observe",
         )
         self._id_prefix = f"{lifetime.epoch:x}{chance.token_hex(ID_PREFIX_BYTES)}"
         self._ids = 0
@@ -152,6 +154,7 @@ class Gateway(Service):
         self.front = self._make_front()
         self.known_calls = KnownCalls(self.flights, self.ledger, clock)
         self.peers.on_drain = routes.drain
+        self.switch = Switch(routes, self.slots, self.parkings["slot"], clock)
         routes.listen(Instances(self.slots, self.parkings["slot"], self.units, self.peers, clock))
 
     async def call(self, call: Call) -> Outcome:
@@ -185,7 +188,7 @@ class Gateway(Service):
     async def _start(self) -> None:
         await self.ledger.__aenter__()
         now = self._clock.now()
-        for route in self._routes.snapshot().routes:
+        for route in (route for route in self._routes.snapshot().routes if route.instances):
             self.slots.expect(route.qualified, now + self.options.calls.recovery_s, now)
         await self._rejoin.restore()
         self._spawn(self._watch())
@@ -206,7 +209,7 @@ class Gateway(Service):
         self.guard = ChainGuard(options.chain)
         self.tokens = UnitTokens(lifetime.secret.encode())
         self.cool_down = CoolDown(options.cool_down)
-        self.slots = Slots(options.slots)
+        self.slots = Slots(options.slots, observes=options.mechanisms.get("concurrency") == "observe")
         self.breakers = Breakers(options.breaker, draw)
         fixed = options.mechanisms.get("dynamic_timeout") == "off"
         self.timeouts = Timeouts(options.timeout, draw, fixed=fixed)
@@ -301,6 +304,7 @@ class Gateway(Service):
             token=token,
             traceparent=format_traceparent(call.trace_id, unit.span_id),
             attempt=call.attempt,
+            unrecorded=call.keyed and not unit.keyed,
         )
         return self.peers.invoke(unit, params)
 

@@ -1,5 +1,6 @@
 """The vocabulary: frozen structs that are the wire format as well."""
 
+from agentgate.model.agent_settings import AS_DECLARED, AgentSettings, SwitchedOff
 from agentgate.model.call import DEFAULT_TENANT, Call, Effect, KeyId, OnDisconnect
 from agentgate.model.card import CHECK_PREFIX, PRIORITY_BY_TIER, SKILL_PREFIX, Card, Grade, Skill, Tier, check_type
 from agentgate.model.identity import AGENT_SCOPE, NEIGHBOUR, NOBODY, OBSERVE, OPERATE, SCOPES, SUBMIT, Identity
@@ -11,6 +12,7 @@ from agentgate.model.span import LastAttempt, Span, SpanKind, in_order, unfolded
 
 __all__ = [
     "AGENT_SCOPE",
+    "AS_DECLARED",
     "CHECK_PREFIX",
     "DEFAULT_TENANT",
     "NEIGHBOUR",
@@ -21,6 +23,7 @@ __all__ = [
     "SCOPES",
     "SKILL_PREFIX",
     "SUBMIT",
+    "AgentSettings",
     "Call",
     "Card",
     "Change",
@@ -44,6 +47,7 @@ __all__ = [
     "Span",
     "SpanKind",
     "Status",
+    "SwitchedOff",
     "Tier",
     "UnitRef",
     "check_type",

@@ -126,7 +126,11 @@ class CallParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class InvokeParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A unit of work for an agent. `remaining_ms` is what is left until the deadline, `key` as shown to people."""
+    """A unit of work for an agent. `remaining_ms` is what is left until the deadline, `key` as shown to people.
+
+    `unrecorded`: a write that the ledger does not keep (idempotency is off, or only observed). It runs whatever else
+    runs under its key.
+    """
 
     task_type: str
     caller: str
@@ -139,6 +143,7 @@ class InvokeParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
     token: str = ""
     traceparent: str = ""
     attempt: int = 1
+    unrecorded: bool = False
 
 
 class BeatParams(Struct, frozen=True, kw_only=True, omit_defaults=True):

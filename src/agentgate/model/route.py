@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from agentgate.model.agent_settings import AS_DECLARED, AgentSettings
 from agentgate.model.card import Card
 from agentgate.model.names import qualified
 
@@ -17,6 +18,7 @@ class Route(Struct, frozen=True, kw_only=True, omit_defaults=True):
     card: Card
     instances: tuple[str, ...] = ()
     tenant: str = "default"
+    settings: AgentSettings = AS_DECLARED
 
     @property
     def agent(self) -> str:

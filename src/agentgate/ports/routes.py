@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from agentgate.model import Card, Route, RouteSnapshot
+from agentgate.model import AgentSettings, Card, Route, RouteSnapshot
 
 
 class RouteListener(Protocol):
@@ -39,6 +39,10 @@ class Routes(Protocol):
 
     def snapshot(self, tenant: str | None = None) -> RouteSnapshot:
         """All routes with their version, or one tenant's, in which the names of instances are plain."""
+        ...
+
+    def configure(self, tenant: str, agent: str, settings: AgentSettings) -> Route | None:
+        """Set what operators want of an agent, from now on and over restarts; None when there is none of this name."""
         ...
 
     def hello(self, tenant: str, card: Card, instance: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
 
+from agentgate.core.switch import caller_refusal, target_refusal
 from agentgate.model import CHECK_PREFIX, SKILL_PREFIX, Call, Card, Outcome, Problem, Skill, problem
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ class Preflight:
         route = self._parts.routes.resolve(call.tenant, call.target)
         if route is None:
             return problem("no_route", detail=f"no agent answers to {call.target!r}{self._meant(call)}")
+        off = target_refusal(route) or caller_refusal(self._parts.routes.resolve(call.tenant, call.caller), call)
+        if off is not None:
+            return off
         skill = route.card.skill(call.task_type)
         if skill is None:
             return problem("no_route", detail=_offers(route.card, call.task_type))

@@ -60,13 +60,19 @@ class Retry:
                 outcome = answer
                 continue
             if follows == "ask_check":
-                known = await self._parts.checks.ask(passage.call)
+                known = await self._ask_check(passage)
                 if known is not None:
                     return known
             answered = await self._back_off(passage, outcome)
             if answered is not None:
                 return answered
             outcome = await self._attempt(passage, onward)
+
+    async def _ask_check(self, passage: Passage) -> Outcome | None:
+        """What is known of a run that got lost; None: nothing happened. Without a record there is nobody to ask."""
+        if passage.unit is not None and passage.unit.keyed:
+            return await self._parts.checks.ask(passage.call)
+        return failure("outcome_unknown", sent=True, detail="the run that got lost was not recorded")
 
     async def _attempt(self, passage: Passage, onward: Onward) -> Outcome:
         began = self._clock.now()
