@@ -35,6 +35,7 @@ def stock_agent(ran: list[str] | None = None) -> Agent:
 
     @agent.handles("look", effect="read")
     async def look(seconds: float, ctx: Context) -> str:
+        runs.append("looks")
         try:
             await asyncio.sleep(seconds)
         except asyncio.CancelledError:
@@ -142,15 +143,17 @@ async def test_hanging_up_cancels_a_read_and_leaves_keyed_work_alone() -> None:
             {"target": "stock", "task_type": "look", "effect": "read", "payload": 30.0},
             {"target": "stock", "task_type": "rest", "business_key": "o2", "payload": 0.5},
         ]
-        for body in bodies:
+        for body, begun in zip(
+            bodies, (lambda: ran == ["looks"], lambda: len(gate.platform.gateway.units) > 0), strict=True
+        ):
             async with connected(gate) as (_, writer):
                 text = json.dumps(body)
                 writer.write(
                     f"{HEAD.replace('Idempotency-Key: o1', 'x: y')}Content-Length: {len(text)}\r\n\r\n{text}".encode()
                 )
-                await gate.until(lambda: len(gate.platform.gateway.units) > 0)
-        await gate.until(lambda: len(ran) == 2)
-        assert sorted(ran) == ["cancelled", "client:rest:o2:run"]
+                await gate.until(begun)
+        await gate.until(lambda: len(ran) == 3)
+        assert sorted(ran) == ["cancelled", "client:rest:o2:run", "looks"]
         answer = await gate.post("/v1/calls", bodies[1])
         assert (answer.json["value"], answer.json["replayed"]) == ("rested", True)
 

@@ -7,7 +7,7 @@ in drops is told so before. A link has a deadline of its own, for its `hello`.
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Final, Literal
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
@@ -20,13 +20,13 @@ REQUEST_TIMEOUT: Final = 408
 
 
 class PatientHttp(HttpToolsProtocol):
-    """uvicorn's protocol, with a limit on the time a request head may take."""
+    """uvicorn's protocol, with a limit on the time that a request may take to come."""
 
     head_s = HEAD_S
     body_s = BODY_S
     _head_timer: asyncio.TimerHandle | None = None
     _body_timer: asyncio.TimerHandle | None = None
-    _expects_body = False
+    _is_in: Literal["", "head", "body"] = ""  # the part of a request that has begun and is not complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """The first request has to begin at once."""
@@ -40,27 +40,29 @@ class PatientHttp(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """A body that did not come with its head has to come soon."""
+        """What has begun has to be complete soon. Most requests come in one piece and need no timer."""
         super().data_received(data)
-        if self._expects_body and self._body_timer is None:
+        if self._is_in == "head":
+            self._expect_head()
+        elif self._is_in == "body" and self._body_timer is None:
             self._body_timer = self.loop.call_later(self.body_s, self._end_slow_body)
-
-    def on_message_complete(self) -> None:
-        """The request is there."""
-        self._expects_body = False
-        self._forget_body()
-        super().on_message_complete()
 
     def on_message_begin(self) -> None:
         """A request begins."""
+        self._is_in = "head"
         super().on_message_begin()
-        self._expect_head()
 
     def on_headers_complete(self) -> None:
         """Its head is there; an upgrade ends here as well."""
+        self._is_in = "body"
         self._forget_head()
-        self._expects_body = True
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The request is there."""
+        self._is_in = ""
+        self._forget_body()
+        super().on_message_complete()
 
     def _expect_head(self) -> None:
         if self._head_timer is None:

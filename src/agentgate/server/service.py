@@ -19,12 +19,13 @@ from agentgate.gateway.gateway import Gateway
 from agentgate.ports.clock import Clock
 from agentgate.runtime.service import Service
 from agentgate.runtime.span_buffer import SpanBuffer
+from agentgate.server.access import admit
 from agentgate.server.calls import HttpCalls
+from agentgate.server.direct_calls import DirectCalls
 from agentgate.server.http import build_http
 from agentgate.server.link import Links
 from agentgate.server.metrics import Metrics
 from agentgate.server.options import ServerOptions
-from agentgate.server.patient_http import PatientHttp
 from agentgate.server.view import GateView
 
 BACKLOG: Final = 2048  # connections that the system holds while the loop is busy: a wave of agents starting at once
@@ -54,13 +55,15 @@ class ServerService(Service):
             self.calls,
             Metrics(self._view, self.links),
             lambda: self.links.is_stopping,
-            body_bytes_max=options.frame_bytes_max,
+        )
+        direct = DirectCalls.bound(
+            self.calls, admit, bytes_max=options.frame_bytes_max, unread_max=options.queue_bytes_max
         )
         self._server = _Uvicorn(
             uvicorn.Config(
                 app,
                 ws=self.links.protocol(),
-                http=PatientHttp,
+                http=direct,
                 lifespan="off",
                 log_config=None,
                 access_log=False,

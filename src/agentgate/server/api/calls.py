@@ -30,7 +30,7 @@ async def make_call(state: State, request: Request[Any, Any, Any]) -> Response[b
     A call that is not declared a read needs a business key: a repeat with the same key and body is answered from the
     ledger and runs nothing. What takes longer than a few seconds goes on and is answered with 202.
     """
-    # The door in front of the framework takes nearly all of them; other spellings of the path come this far.
+    # Nearly all of them are taken before the framework (`server/direct_calls.py`); other spellings come this far.
     identity = identity_of(request.scope)
     return _response(await state.calls.answer(tuple(request.scope["headers"]), await request.body(), identity))
 
