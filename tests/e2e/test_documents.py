@@ -48,7 +48,7 @@ def test_the_first_tutorial(tmp_path: Path) -> None:
         kill_in_the_middle(lines[lost].command, lines[lost].output, tmp_path, environ, running)
         follow(lines[lost + 1 : checked], tmp_path, environ)
 
-        running.err.until(": connected to")
+        running.err.until("stock_agent | stock_agent: connected to")  # its successor, not the report of the crash
         add_what_the_page_adds(page, tmp_path)
         running.err.until("handles reserve, check:reserve")
         kill_in_the_middle(lines[checked].command, lines[checked].output, tmp_path, environ, running)

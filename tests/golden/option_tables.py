@@ -20,6 +20,6 @@ def options_of(names: list[str]) -> str:
 
 def _line(row: Row) -> str:
     if row.name.startswith("mechanisms."):
-        meaning = f"{row.meaning}; takes {row.takes}"
-        return f"| `{row.name}` | `{row.default}` | {meaning} | | off: {row.when_off} |\n"
+        off = f"off: {row.when_off}" if row.when_off else ""
+        return f"| `{row.name}` | `{row.default}` | {row.meaning}; takes {row.takes} | | {off} |\n"
     return f"| `{row.name}` | `{row.default}` | {row.meaning} | {row.too_high} | {row.too_low} |\n"
