@@ -21,7 +21,7 @@ from agentgate.core.breakers import Breakers
 from agentgate.core.budget import BudgetOptions, RetryBudget
 from agentgate.core.chain import ChainGuard, ChainOptions
 from agentgate.core.cool_down import CoolDown, CoolDownOptions
-from agentgate.core.keys import shown_key
+from agentgate.core.keys import told_key
 from agentgate.core.payload import PayloadOptions
 from agentgate.core.policy import Mode
 from agentgate.core.rate import RateLimiter, RateOptions
@@ -299,7 +299,7 @@ class Gateway(Service):
             business_key=call.business_key,
             action=call.action,
             effect=call.effect,
-            key=shown_key(call) if call.keyed else "",
+            key=told_key(call),
             remaining_ms=max(0, int((call.deadline - self._clock.now()) * 1000)),
             token=token,
             traceparent=format_traceparent(call.trace_id, unit.span_id),
