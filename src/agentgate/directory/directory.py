@@ -22,7 +22,7 @@ from agentgate.directory.alarms import Alarms
 from agentgate.directory.cards import CardOptions, check_card, check_instance, differences
 from agentgate.directory.listing import AgentInfo
 from agentgate.directory.saver import Load, Save, Saver
-from agentgate.model import SKILL_PREFIX, Card, Route, RouteSnapshot
+from agentgate.model import SKILL_PREFIX, Card, Endpoint, Route, RouteSnapshot
 from agentgate.ports.clock import Clock
 from agentgate.ports.routes import RouteListener
 from agentgate.runtime.service import Service
@@ -117,7 +117,7 @@ class Directory(Service):
             for name in route.instances[: self._options.instances_max]:
                 if name not in self._instances:
                     presence = Presence(self._presence, now, expected=True)
-                    self._add(Instance(name, agent, route.card, presence))
+                    self._add(Instance(name, agent, route.card, presence, route.endpoints.get(name)))
             if agent.instances:
                 self._reindex(agent)
             else:
@@ -143,17 +143,22 @@ class Directory(Service):
             self._snapshot = RouteSnapshot(version=self._version, routes=routes)
         return self._snapshot
 
-    def hello(self, tenant: str, card: Card, instance: str) -> None:
+    def hello(self, tenant: str, card: Card, instance: str, endpoint: Endpoint | None = None) -> None:
         """An instance connected; raises `ValueError` with a sentence when its card cannot be accepted."""
         check_instance(instance, self._cards)
         check_card(card, self._cards)
         known = self._instances.get(instance)
         if known is None:
-            known = self._register(tenant, card, instance)
+            known = self._register(tenant, card, instance, endpoint)
         elif (known.agent.tenant, known.agent.name) != (tenant, card.agent):
             raise ValueError(f"the instance {instance!r} belongs to the agent {known.agent.name!r} already")
+        elif (known.endpoint is None) != (endpoint is None):
+            raise ValueError(
+                f"the instance {instance!r} is {'on a link' if endpoint else 'registered by HTTP'} already"
+            )
         else:
             known.presence.hear("hello", self._clock.now())
+            known.endpoint = endpoint
         self._note_differences(known, card)
         known.card = known.agent.same_card(card)
         self._reindex(known.agent)
@@ -212,7 +217,7 @@ class Directory(Service):
 
     # --- changes
 
-    def _register(self, tenant: str, card: Card, name: str) -> Instance:
+    def _register(self, tenant: str, card: Card, name: str, endpoint: Endpoint | None) -> Instance:
         agent = self._agents.get((tenant, card.agent))
         if agent is None:
             if len(self._agents) >= self._options.agents_max:
@@ -220,7 +225,7 @@ class Directory(Service):
             agent = self._agents[tenant, card.agent] = Agent(tenant, card.agent)
         elif len(agent.instances) >= self._options.instances_max:
             raise ValueError(f"{card.agent!r} has {self._options.instances_max} instances already, no more are taken")
-        return self._add(Instance(name, agent, card, Presence(self._presence, self._clock.now())))
+        return self._add(Instance(name, agent, card, Presence(self._presence, self._clock.now()), endpoint))
 
     def _add(self, instance: Instance) -> Instance:
         self._instances[instance.name] = instance

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from agentgate.core.keys import name_flaw
 from agentgate.errors import CODES, StoreError, WireError
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from agentgate.core.payload import PayloadOptions
     from agentgate.gateway.counters import Counters
     from agentgate.gateway.entry import Entry
+    from agentgate.gateway.http_agents import HttpAgents
     from agentgate.gateway.ledger import Ledger
     from agentgate.gateway.options import CallOptions
     from agentgate.gateway.passage import Passage
@@ -63,6 +65,7 @@ class LinkService:
         run: Callable[[Passage], Awaitable[Outcome]],
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         peers: Peers,
+        http_agents: HttpAgents,
         units: Units,
         rejoin: Rejoin,
         entry: Entry,
@@ -78,6 +81,7 @@ class LinkService:
         self._run = run
         self._spawn = spawn
         self._peers = peers
+        self._http_agents = http_agents
         self._units = units
         self._rejoin = rejoin
         self._entry = entry
@@ -130,6 +134,8 @@ class LinkService:
         known = self._peers.get(params.instance)
         if known is not None and known.name != params.agent:
             return "forbidden", f"instance {params.instance!r} belongs to another name"
+        if self._http_agents.get(params.instance) is not None:
+            return "forbidden", f"instance {params.instance!r} is registered by HTTP"
         if known is None and self._peers.full:
             return "overloaded", f"{self._options.peers_max} processes are connected, which is the bound"
         if params.card is not None and params.card.agent != params.agent:
@@ -244,13 +250,17 @@ class LinkService:
             self._directory.drain(peer.instance)
 
     def routes(self, version: int) -> msgspec.Raw:
-        """The routes, unless the asker has this version. Written out once a version: it may be large."""
+        """The routes, unless the asker has this version. Written out once a version: it may be large.
+
+        Where HTTP agents are is not in it: whoever calls, calls through the gate.
+        """
         snapshot = self._directory.snapshot()
         if snapshot.version == version:
             return msgspec.Raw(frames.encode(Routes(version=version)))
         if self._routes_version != snapshot.version or not self._routes_text:
             self._routes_version = snapshot.version
-            self._routes_text = msgspec.Raw(frames.encode(Routes(version=snapshot.version, snapshot=snapshot)))
+            shown = replace(snapshot, routes=tuple(replace(route, endpoints={}) for route in snapshot.routes))
+            self._routes_text = msgspec.Raw(frames.encode(Routes(version=snapshot.version, snapshot=shown)))
         return self._routes_text
 
     # Calls

@@ -5,14 +5,19 @@ from __future__ import annotations
 from msgspec import Struct
 
 from agentgate.model.card import Card
+from agentgate.model.http import Endpoint
 
 
 class Route(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One agent: the union of its instances' cards, and which instances are there."""
+    """One agent: the union of its instances' cards, and which instances are there.
+
+    `endpoints` says of those that are reached by HTTP where they are; all others come to the gate by themselves.
+    """
 
     card: Card
     instances: tuple[str, ...] = ()
     tenant: str = "default"
+    endpoints: dict[str, Endpoint] = {}
 
     @property
     def agent(self) -> str:

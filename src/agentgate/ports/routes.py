@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from agentgate.model import Card, Route, RouteSnapshot
+from agentgate.model import Card, Endpoint, Route, RouteSnapshot
 
 
 class RouteListener(Protocol):
@@ -41,8 +41,11 @@ class Routes(Protocol):
         """All routes, with their version."""
         ...
 
-    def hello(self, tenant: str, card: Card, instance: str) -> None:
-        """An instance connected; raises `ValueError` with a sentence when its card cannot be accepted."""
+    def hello(self, tenant: str, card: Card, instance: str, endpoint: Endpoint | None = None) -> None:
+        """An instance connected; raises `ValueError` with a sentence when its card cannot be accepted.
+
+        One with an endpoint is reached by HTTP, and its signs of life are whatever the gateway takes for them.
+        """
         ...
 
     def seen(self, instance: str) -> None:

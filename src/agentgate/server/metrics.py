@@ -49,6 +49,7 @@ class GateCollector(Collector):
         for name, meaning in TOTALS.items():
             yield CounterMetricFamily(f"agentgate_{name}", meaning, value=getattr(counters, name))
         yield _labelled("outcomes", "Calls by what they came to", "code", _named(counters.outcomes))
+        yield _labelled("http_answers", "What came back from HTTP agents", "result", counters.http_answers)
         yield _labelled("would", "Decisions of observe mode", "decision", counters.would)
         yield from self._directory()
         yield from self._queues()

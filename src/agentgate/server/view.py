@@ -21,8 +21,9 @@ class GateView:
     clock: Clock
 
     def running(self) -> int:
-        """Calls of connected processes that have no outcome yet."""
-        return sum(len(peer.calls) for peer in self.gateway.peers.connected)
+        """Calls of connected processes that have no outcome yet, or requests whose answers would get lost."""
+        calls = sum(len(peer.calls) for peer in self.gateway.peers.connected)
+        return max(calls, self.gateway.http_agents.running)
 
     def breakers(self) -> list[dict[str, Any]]:
         """Every breaker, times as seconds from now."""

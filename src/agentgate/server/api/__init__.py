@@ -11,5 +11,6 @@ from agentgate.server.api.agents import agents
 from agentgate.server.api.breakers import breakers
 from agentgate.server.api.chains import chain
 from agentgate.server.api.health import healthz, metrics, readyz
+from agentgate.server.api.instances import register, unregister
 
-HANDLERS: Final[list[HTTPRouteHandler]] = [healthz, readyz, metrics, agents, chain, breakers]
+HANDLERS: Final[list[HTTPRouteHandler]] = [healthz, readyz, metrics, agents, chain, breakers, register, unregister]
