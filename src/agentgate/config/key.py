@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, dataclass, fields
-from typing import Final, Literal, get_args, get_type_hints
+from typing import Final, Literal, get_args, get_origin, get_type_hints
 
-Kind = Literal["number", "whole number", "yes or no", "text"]
-KINDS: Final[dict[type, Kind]] = {float: "number", int: "whole number", bool: "yes or no", str: "text"}
+Kind = Literal["number", "whole number", "yes or no", "text", "list"]
+KINDS: Final[dict[type, Kind]] = {float: "number", int: "whole number", bool: "yes or no", str: "text", tuple: "list"}
 
 # Words for "none" where an option may be off.
 OFF: Final = ("off", "none")
@@ -47,6 +47,8 @@ class Key:
 
     def shown(self, value: object) -> object:
         """A value of the option, in the file's unit."""
+        if isinstance(value, tuple):
+            return ", ".join(value)
         return _tidy(value / self.scale) if isinstance(value, float) and self.scale != 1.0 else value
 
     @property
@@ -56,7 +58,7 @@ class Key:
     @property
     def _types(self) -> tuple[type, ...]:
         hint = get_type_hints(self.part)[self.option]
-        return get_args(hint) or (hint,)
+        return (tuple,) if get_origin(hint) is tuple else get_args(hint) or (hint,)
 
     def read(self, value: object) -> object:
         """The option's value for what the file holds; raises `ValueError` with what it should hold."""
@@ -67,6 +69,8 @@ class Key:
         wanted = self.kind
         if wanted == "text" and isinstance(value, str):
             return value
+        if wanted == "list" and (items := _items(value)) is not None:
+            return items
         if wanted == "yes or no" and (word := _yes_or_no(value)) is not None:
             return word
         if wanted == "number" and isinstance(value, int | float) and not isinstance(value, bool):
@@ -81,6 +85,15 @@ def _yes_or_no(value: object) -> bool | None:
     if isinstance(value, bool):
         return value
     return {"yes": True, "on": True, "no": False, "off": False}.get(value) if isinstance(value, str) else None
+
+
+def _items(value: object) -> tuple[str, ...] | None:
+    """A list of texts, or one text with commas in between, as in an environment variable."""
+    if isinstance(value, str):
+        return tuple(item for part in value.split(",") if (item := part.strip()))
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(value)
+    return None
 
 
 def _tidy(number: float) -> float:

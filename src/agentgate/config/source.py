@@ -108,7 +108,7 @@ def _flatten(path: Path, mapping: yaml.MappingNode, prefix: str, depth: int) -> 
 def _value(node: yaml.Node) -> Value:
     if isinstance(node, yaml.ScalarNode):
         return read_scalar(node.value) if node.style is None else str(node.value)
-    return list(node.value)  # lists are values of keys that are not built yet; nothing looks into them
+    return [_value(item) if isinstance(item, yaml.ScalarNode) else item for item in node.value]
 
 
 def _place(path: Path, node: yaml.Node) -> str:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from agentgate.core.presence import Presence
 from agentgate.directory.cards import union
 from agentgate.directory.listing import AgentInfo, InstanceInfo
-from agentgate.model import AS_DECLARED, AgentSettings, Card, Route, plain, qualified
+from agentgate.model import AS_DECLARED, AgentSettings, Card, Endpoint, Route, plain, qualified
 
 
 class Instance:
     """One running process."""
 
-    __slots__ = ("agent", "card", "name", "presence")
+    __slots__ = ("agent", "card", "endpoint", "name", "presence")
 
-    def __init__(self, name: str, agent: Agent, card: Card, presence: Presence) -> None:
+    def __init__(
+        self, name: str, agent: Agent, card: Card, presence: Presence, endpoint: Endpoint | None = None
+    ) -> None:
         self.name = name
         self.agent = agent
         self.card = card
         self.presence = presence
+        self.endpoint = endpoint  # None: it is on a link
 
     def info(self, now: float) -> InstanceInfo:
         """Its row in the listing."""
@@ -28,6 +31,8 @@ class Instance:
             silent_s=round(now - self.presence.heard_at, 3),
             concurrency=self.card.concurrency,
             version=self.card.version,
+            kind="link" if self.endpoint is None else "http",
+            endpoint="" if self.endpoint is None else self.endpoint.url,
         )
 
 
@@ -66,6 +71,7 @@ class Agent:
             instances=tuple(sorted(self.instances)),
             tenant=self.tenant,
             settings=self.settings,
+            endpoints={item.name: item.endpoint for item in instances if item.endpoint is not None},
         )
 
     def same_card(self, card: Card) -> Card:

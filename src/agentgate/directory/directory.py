@@ -23,7 +23,7 @@ from agentgate.directory.alarms import Alarms
 from agentgate.directory.cards import CardOptions, check_card, check_instance, differences
 from agentgate.directory.listing import AgentInfo
 from agentgate.directory.saver import Load, Save, Saver
-from agentgate.model import SKILL_PREFIX, AgentSettings, Card, Route, RouteSnapshot, logged, plain, qualified
+from agentgate.model import SKILL_PREFIX, AgentSettings, Card, Endpoint, Route, RouteSnapshot, logged, plain, qualified
 from agentgate.ports.clock import Clock
 from agentgate.ports.routes import RouteListener
 from agentgate.runtime.service import Service
@@ -119,7 +119,7 @@ class Directory(Service):
             for name in route.instances[: self._options.instances_max]:
                 if name not in self._instances:
                     presence = Presence(self._presence, now, expected=True)
-                    self._add(Instance(name, agent, route.card, presence))
+                    self._add(Instance(name, agent, route.card, presence, route.endpoints.get(name)))
             agent.settings = route.settings
             self._reindex(agent)
             self._forget_if_gone(agent)
@@ -138,12 +138,14 @@ class Directory(Service):
         return found.route if found is not None else None
 
     def snapshot(self, tenant: str | None = None) -> RouteSnapshot:
-        """All routes with their version, or one tenant's, in which the names of instances are plain."""
+        """All routes with their version, or one tenant's, with instances by their plain names and no endpoints."""
         known = self._snapshots.get(tenant)
         if known is None:
             routes = tuple(agent.route for agent in self._of(tenant))
             if tenant is not None:
-                routes = tuple(replace(route, instances=tuple(map(plain, route.instances))) for route in routes)
+                routes = tuple(
+                    replace(route, instances=tuple(map(plain, route.instances)), endpoints={}) for route in routes
+                )
             known = self._snapshots[tenant] = RouteSnapshot(version=self._version, routes=routes)
         return known
 
@@ -157,7 +159,7 @@ class Directory(Service):
         self._changed()
         return known.route
 
-    def hello(self, tenant: str, card: Card, instance: str) -> None:
+    def hello(self, tenant: str, card: Card, instance: str, endpoint: Endpoint | None = None) -> None:
         """An instance connected; raises `ValueError` with a sentence when its card cannot be accepted."""
         prefix = qualified(tenant, "")
         assert instance.startswith(prefix), "who lets an instance in qualifies its name"
@@ -165,11 +167,15 @@ class Directory(Service):
         check_card(card, self._cards)
         known = self._instances.get(instance)
         if known is None:
-            known = self._register(tenant, card, instance)
+            known = self._register(tenant, card, instance, endpoint)
         elif (known.agent.tenant, known.agent.name) != (tenant, card.agent):
             raise ValueError(f"the instance {plain(instance)!r} belongs to the agent {known.agent.name!r} already")
+        elif (known.endpoint is None) != (endpoint is None):
+            kind = "on a link" if endpoint else "registered by HTTP"
+            raise ValueError(f"the instance {plain(instance)!r} is {kind} already")
         else:
             known.presence.hear("hello", self._clock.now())
+            known.endpoint = endpoint
         self._note_differences(known, card)
         known.card = known.agent.same_card(card)
         self._reindex(known.agent)
@@ -236,7 +242,7 @@ class Directory(Service):
     def _of(self, tenant: str | None) -> list[Agent]:
         return [self._agents[key] for key in sorted(self._agents) if tenant is None or key[0] == tenant]
 
-    def _register(self, tenant: str, card: Card, name: str) -> Instance:
+    def _register(self, tenant: str, card: Card, name: str, endpoint: Endpoint | None) -> Instance:
         agent = self._agents.get((tenant, card.agent))
         if agent is None:
             if len(self._agents) >= self._options.agents_max:
@@ -244,7 +250,7 @@ class Directory(Service):
             agent = self._agents[tenant, card.agent] = Agent(tenant, card.agent)
         elif len(agent.instances) >= self._options.instances_max:
             raise ValueError(f"{card.agent!r} has {self._options.instances_max} instances already, no more are taken")
-        return self._add(Instance(name, agent, card, Presence(self._presence, self._clock.now())))
+        return self._add(Instance(name, agent, card, Presence(self._presence, self._clock.now()), endpoint))
 
     def _add(self, instance: Instance) -> Instance:
         self._instances[instance.name] = instance

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from agentgate.core.presence import State
@@ -9,7 +11,7 @@ from agentgate.model import Skill, SwitchedOff, Tier
 
 
 class InstanceInfo(Struct, frozen=True, kw_only=True):
-    """One instance: its state, for how long, and how long ago it was last heard."""
+    """One instance: its state, for how long, how long ago it was last heard, and how it is reached."""
 
     instance: str
     state: State
@@ -17,6 +19,8 @@ class InstanceInfo(Struct, frozen=True, kw_only=True):
     silent_s: float
     concurrency: int
     version: str
+    kind: Literal["link", "http"] = "link"
+    endpoint: str = ""
 
 
 class AgentInfo(Struct, frozen=True, kw_only=True):

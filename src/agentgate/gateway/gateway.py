@@ -34,6 +34,9 @@ from agentgate.gateway.counters import Counters
 from agentgate.gateway.entry import SPAN_ID_BYTES, TRACE_ID_BYTES, Entry
 from agentgate.gateway.flights import Flights
 from agentgate.gateway.front import Front
+from agentgate.gateway.http_agents import HttpAgents
+from agentgate.gateway.http_dispatch import HttpDispatch
+from agentgate.gateway.http_options import HttpAgentOptions
 from agentgate.gateway.instances import Instances
 from agentgate.gateway.known_calls import KnownCalls
 from agentgate.gateway.ledger import Ledger
@@ -57,7 +60,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from agentgate.core.slots import SlotTicket
+    from agentgate.model.link import StopKind
     from agentgate.ports.clock import Chance, Clock
+    from agentgate.ports.http import HttpClient
     from agentgate.ports.routes import Routes
     from agentgate.ports.store import Lifetime, Store
     from agentgate.ports.trace import SpanSink
@@ -82,12 +87,14 @@ class GatewayOptions:
     retry: BackoffOptions
     budget: BudgetOptions
     calls: CallOptions
+    agents: HttpAgentOptions
+    silent_s: float  # of the presence of instances
 
 
 class Gateway(Service):
     """One gate. Entering it restores what was running; leaving it stops everything and leaves the records open."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the ports
         self,
         options: GatewayOptions,
         *,
@@ -97,6 +104,7 @@ class Gateway(Service):
         routes: Routes,
         spans: SpanSink,
         lifetime: Lifetime,
+        http: HttpClient | None = None,
     ) -> None:
         super().__init__()
         self.options = options
@@ -108,24 +116,14 @@ class Gateway(Service):
         self.ledger = Ledger(store, clock, options.name, lifetime.epoch)
         self.flights = Flights(options.calls.flights_max)
         self.peers = Peers(clock, options.calls)
+        self.http_agents = self._make_http_agents(http)
         self.parkings = {
             "rate": Parking(self.rate, clock),
             "chain_guard": Parking(self.guard, clock),
             "cool_down": Parking(self.cool_down, clock),
             "slot": Parking(self.slots, clock),
         }
-        self.units = Units(
-            release=self._release_slot,
-            send_stop=self.peers.send_stop,
-            zombies_found=self.peers.zombies_found,
-            guard=self.guard,
-            timeouts=self.timeouts,
-            ledger=self.ledger,
-            clock=clock,
-            counters=self.counters,
-            options=options.calls,
-            answers_early=options.mechanisms.get("idempotency") == "observe",
-        )
+        self.units = self._make_units()
         self._id_prefix = f"{lifetime.epoch:x}{chance.token_hex(ID_PREFIX_BYTES)}"
         self._ids = 0
         schemas = Schemas()
@@ -151,11 +149,12 @@ class Gateway(Service):
             options=options.calls,
         )
         self._link = self._make_link(lifetime.epoch, schemas)
+        self._http = self._make_http_dispatch(schemas)
         self.front = self._make_front()
         self.known_calls = KnownCalls(self.flights, self.ledger, clock)
         self.peers.on_drain = routes.drain
         self.switch = Switch(routes, self.slots, self.parkings["slot"], clock)
-        routes.listen(Instances(self.slots, self.parkings["slot"], self.units, self.peers, clock))
+        routes.listen(Instances(self.slots, self.parkings["slot"], self.units, self.peers, self.http_agents, clock))
 
     async def call(self, call: Call) -> Outcome:
         """Take a call that begins inside the gate; what it leaves open (ids, trace, deadline) is filled in."""
@@ -191,11 +190,14 @@ class Gateway(Service):
         for route in (route for route in self._routes.snapshot().routes if route.instances):
             self.slots.expect(route.qualified, now + self.options.calls.recovery_s, now)
         await self._rejoin.restore()
+        self.http_agents.restore(self._routes.snapshot())
         self._spawn(self._watch())
+        self._spawn(self._watch_http_agents())
 
     async def _stop(self) -> None:
         self._rejoin.close()
         self.peers.close()
+        self.http_agents.close()
         self.units.close()
         await asyncio.sleep(0)  # a call that has just come takes its first step, so that it leaves a span
         await self._cancel()
@@ -215,6 +217,42 @@ class Gateway(Service):
         self.timeouts = Timeouts(options.timeout, draw, fixed=fixed)
         self.backoff = Backoff(options.retry)
         self.budget = RetryBudget(options.budget)
+
+    def _make_units(self) -> Units:
+        return Units(
+            release=self._release_slot,
+            send_stop=self._send_stop,
+            zombies_found=self._zombies_found,
+            guard=self.guard,
+            timeouts=self.timeouts,
+            ledger=self.ledger,
+            clock=self._clock,
+            counters=self.counters,
+            options=self.options.calls,
+            answers_early=self.options.mechanisms.get("idempotency") == "observe",
+        )
+
+    def _make_http_agents(self, http: HttpClient | None) -> HttpAgents:
+        return HttpAgents(
+            http,
+            routes=self._routes,
+            peers=self.peers,
+            clock=self._clock,
+            options=self.options.agents,
+            instances_max=self.options.calls.peers_max,
+        )
+
+    def _make_http_dispatch(self, schemas: Schemas) -> HttpDispatch:
+        return HttpDispatch(
+            self.http_agents,
+            units=self.units,
+            routes=self._routes,
+            schemas=schemas,
+            clock=self._clock,
+            counters=self.counters,
+            options=self.options.agents,
+            payload_options=self.options.payload,
+        )
 
     def _parts(self, spans: SpanSink, schemas: Schemas) -> Parts:
         options = self.options
@@ -263,6 +301,7 @@ class Gateway(Service):
             run=self.run,
             spawn=self._task,
             peers=self.peers,
+            http_agents=self.http_agents,
             units=self.units,
             rejoin=self._rejoin,
             entry=self._entry,
@@ -306,7 +345,22 @@ class Gateway(Service):
             attempt=call.attempt,
             unrecorded=call.keyed and not unit.keyed,
         )
+        if self.http_agents.get(unit.instance) is not None:
+            return self._http.invoke(unit, params)
         return self.peers.invoke(unit, params)
+
+    def _send_stop(self, unit: Unit, kind: StopKind, reason: str) -> None:
+        if self.http_agents.get(unit.instance) is not None:
+            self._http.send_stop(unit, kind, reason)
+        else:
+            self.peers.send_stop(unit, kind, reason)
+
+    def _zombies_found(self, instance: str, zombies: int) -> None:
+        agent = self.http_agents.get(instance)
+        if agent is not None:
+            self._http.zombies_found(agent, zombies)
+        else:
+            self.peers.zombies_found(instance, zombies)
 
     def _release_slot(self, ticket: SlotTicket, outcome: Outcome) -> None:
         self.slots.settle(ticket, outcome, self._clock.now())
@@ -323,3 +377,9 @@ class Gateway(Service):
             await asyncio.sleep(WATCH_S)
             self.breakers.tick(self._clock.now())
             self.peers.end_silent(self.options.calls.silent_s)
+
+    async def _watch_http_agents(self) -> None:
+        """Signs of life of instances that do not give any by themselves; several within the time of a silence."""
+        while True:
+            await asyncio.sleep(min(WATCH_S, self.options.silent_s / 3))
+            self.http_agents.tick()

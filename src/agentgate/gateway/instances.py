@@ -11,6 +11,7 @@ from agentgate.model import logged
 
 if TYPE_CHECKING:
     from agentgate.core.slots import Slots
+    from agentgate.gateway.http_agents import HttpAgents
     from agentgate.gateway.parking import Parking
     from agentgate.gateway.peers import Peers
     from agentgate.gateway.units import Units
@@ -23,16 +24,22 @@ log = structlog.get_logger(__name__)
 class Instances:
     """Hears from the directory (`ports.routes.RouteListener`)."""
 
-    def __init__(self, slots: Slots, parking: Parking, units: Units, peers: Peers, clock: Clock) -> None:
+    def __init__(
+        self, slots: Slots, parking: Parking, units: Units, peers: Peers, http_agents: HttpAgents, clock: Clock
+    ) -> None:
         self._slots = slots
         self._parking = parking
         self._units = units
         self._peers = peers
+        self._http_agents = http_agents
         self._clock = clock
 
     def instance_joined(self, agent: str, instance: str, card: Card) -> None:
         """It takes calls; those who wait are served after the units that it reports have been counted."""
         self._slots.join(agent, instance, card.concurrency, self._clock.now())
+        self._http_agents.joined(instance)
+        if self._http_agents.get(instance) is not None:
+            self._lose_restored(instance)
         asyncio.get_running_loop().call_soon(self._parking.pump)
 
     def instance_away(self, agent: str, instance: str) -> None:
@@ -49,6 +56,7 @@ class Instances:
         log.info("instance_draining", agent=logged(agent), instance=logged(instance))
         self._slots.drain(instance)
         self._parking.pump()
+        self._http_agents.draining(instance)
 
     def instance_lost(self, agent: str, instance: str) -> None:
         """Nothing will come from it any more."""
@@ -62,3 +70,10 @@ class Instances:
         peer = self._peers.get(instance)
         if peer is not None:
             self._peers.forget(peer)
+        self._http_agents.lost(instance)
+
+    def _lose_restored(self, instance: str) -> None:
+        """Requests of the gate before this one: their connections ended with it, and nobody can be asked."""
+        for unit in self._units.of_instance(instance):
+            if unit.restored:
+                self._units.lost(unit)

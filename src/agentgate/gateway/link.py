@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from agentgate.core.payload import PayloadOptions
     from agentgate.gateway.counters import Counters
     from agentgate.gateway.entry import Entry
+    from agentgate.gateway.http_agents import HttpAgents
     from agentgate.gateway.ledger import Ledger
     from agentgate.gateway.options import CallOptions
     from agentgate.gateway.passage import Passage
@@ -64,6 +65,7 @@ class LinkService:
         run: Callable[[Passage], Awaitable[Outcome]],
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         peers: Peers,
+        http_agents: HttpAgents,
         units: Units,
         rejoin: Rejoin,
         entry: Entry,
@@ -79,6 +81,7 @@ class LinkService:
         self._run = run
         self._spawn = spawn
         self._peers = peers
+        self._http_agents = http_agents
         self._units = units
         self._rejoin = rejoin
         self._entry = entry
@@ -138,6 +141,8 @@ class LinkService:
         if not identity.may_call_as(params.agent):
             return "forbidden", _lacks(identity, params.agent)
         instance = qualified(identity.tenant, params.instance)
+        if self._http_agents.get(instance) is not None:
+            return "forbidden", f"instance {params.instance!r} is registered by HTTP"
         known, units = self._peers.get(instance), self._units.of_instance(instance)
         agent = qualified(identity.tenant, params.agent)
         if (known is not None and known.name != params.agent) or any(unit.call.agent != agent for unit in units):

@@ -3,6 +3,7 @@
 from agentgate.model.agent_settings import AS_DECLARED, AgentSettings, SwitchedOff
 from agentgate.model.call import DEFAULT_TENANT, Call, Effect, KeyId, OnDisconnect
 from agentgate.model.card import CHECK_PREFIX, PRIORITY_BY_TIER, SKILL_PREFIX, Card, Grade, Skill, Tier, check_type
+from agentgate.model.http import Endpoint, HttpAnswer, HttpEnd, HttpFailure
 from agentgate.model.identity import AGENT_SCOPE, NEIGHBOUR, NOBODY, OBSERVE, OPERATE, SCOPES, SUBMIT, Identity
 from agentgate.model.names import logged, plain, qualified, tenant_of, told
 from agentgate.model.outcome import Outcome, Problem, Status, failure, problem
@@ -31,7 +32,11 @@ __all__ = [
     "Claim",
     "Claimed",
     "Effect",
+    "Endpoint",
     "Grade",
+    "HttpAnswer",
+    "HttpEnd",
+    "HttpFailure",
     "Identity",
     "KeyId",
     "LastAttempt",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from agentgate.model import AgentSettings, Card, Route, RouteSnapshot
+from agentgate.model import AgentSettings, Card, Endpoint, Route, RouteSnapshot
 
 
 class RouteListener(Protocol):
@@ -38,15 +38,18 @@ class Routes(Protocol):
         ...
 
     def snapshot(self, tenant: str | None = None) -> RouteSnapshot:
-        """All routes with their version, or one tenant's, in which the names of instances are plain."""
+        """All routes with their version, or one tenant's, with instances by their plain names and no endpoints."""
         ...
 
     def configure(self, tenant: str, agent: str, settings: AgentSettings) -> Route | None:
         """Set what operators want of an agent, from now on and over restarts; None when there is none of this name."""
         ...
 
-    def hello(self, tenant: str, card: Card, instance: str) -> None:
-        """An instance connected; raises `ValueError` with a sentence when its card cannot be accepted."""
+    def hello(self, tenant: str, card: Card, instance: str, endpoint: Endpoint | None = None) -> None:
+        """An instance connected; raises `ValueError` with a sentence when its card cannot be accepted.
+
+        One with an endpoint is reached by HTTP, and its signs of life are whatever the gateway takes for them.
+        """
         ...
 
     def seen(self, instance: str) -> None:

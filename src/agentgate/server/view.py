@@ -22,8 +22,9 @@ class GateView:
     clock: Clock
 
     def running(self) -> int:
-        """Calls of connected processes, and those over HTTP, that have no outcome yet."""
-        return len(self.gateway.front) + sum(len(peer.calls) for peer in self.gateway.peers.connected)
+        """Calls that have no outcome yet, or requests to agents whose answers would get lost."""
+        calls = len(self.gateway.front) + sum(len(peer.calls) for peer in self.gateway.peers.connected)
+        return max(calls, self.gateway.http_agents.running)
 
     def breakers(self, tenant: str) -> list[dict[str, Any]]:
         """Every breaker of a tenant, times as seconds from now."""

@@ -12,6 +12,7 @@ from agentgate.server.api.breakers import breakers
 from agentgate.server.api.calls import list_calls, look, make_call, settle_call
 from agentgate.server.api.chains import chain
 from agentgate.server.api.health import healthz, metrics, readyz
+from agentgate.server.api.instances import register, unregister
 from agentgate.server.api.switch import switch_agent
 
 HANDLERS: Final[list[HTTPRouteHandler]] = [
@@ -26,4 +27,6 @@ HANDLERS: Final[list[HTTPRouteHandler]] = [
     list_calls,
     settle_call,
     switch_agent,
+    register,
+    unregister,
 ]
