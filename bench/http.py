@@ -23,7 +23,7 @@ import psutil
 from msgspec import Struct
 
 from bench import http_load, http_wire, messages, processes
-from bench.http_figures import Figures, Measured, Round, Row, per_cpu_s, per_s, ratios, rows, warnings
+from bench.http_figures import Figures, Measured, Round, Row, others, per_cpu_s, per_s, ratios, rows, warnings
 from bench.http_load import Failed, Job, Took
 from bench.peers import CHAT, Peer, Place, Target, Upstream, chat
 from bench.peers.agentgate import AgentGate
@@ -92,13 +92,14 @@ def measure(plan: Plan) -> Figures:
                 targets |= stack.enter_context(peer.running(place))
         bench = Bench(plan, load, target_core, targets)
         done = [bench.round(list(targets) if turn % 2 == 0 else list(reversed(targets))) for turn in range(plan.rounds)]
-    found = {name: values for name, values in ratios(done, per_s).items() if values}
+    found = ratios(done, per_s)
     return Figures(
         ratios={name: round(median(values), 3) for name, values in found.items()},
         ratio_ranges={name: (round(min(values), 3), round(max(values), 3)) for name, values in found.items()},
         cpu_ratios={name: round(median(values), 3) for name, values in ratios(done, per_cpu_s).items()},
         targets=rows(done),
         missing=missing,
+        others=round(others(done), 2),
         rounds=plan.rounds,
         connections=CONNECTIONS,
         payload_bytes=len(payload),

@@ -53,6 +53,8 @@ class Figures(Struct, frozen=True, kw_only=True):
     cpu_ratios: dict[str, float]
     targets: dict[str, Row]
     missing: dict[str, str]
+    others: float
+    """How much of the two cores went to processes that have no part in this, in cores."""
     rounds: int
     connections: int
     payload_bytes: int
@@ -66,9 +68,9 @@ def rows(rounds: Sequence[Round]) -> dict[str, Row]:
 
 def ratios(rounds: Sequence[Round], figure: Callable[[Measured], float | None]) -> dict[str, list[float]]:
     """Ours over theirs, of each target and in each round; a target without this figure is left out."""
-    others = [name for name in rounds[0] if name != OURS and not name.startswith(f"{OURS}_")]
+    theirs_names = [name for name in rounds[0] if not name.startswith(OURS)]
     found: dict[str, list[float]] = {}
-    for name in others if OURS in rounds[0] else ():
+    for name in theirs_names if OURS in rounds[0] else ():
         for one in rounds:
             ours, theirs = figure(one[OURS]), figure(one[name])
             if ours and theirs:
@@ -98,16 +100,20 @@ def warnings(rounds: Sequence[Round], steady_per_s: float) -> list[str]:
         for name in rounds[0]
         if any(_is_not_held(one[name], steady_per_s) for one in rounds)
     ]
-    others = median(one[name].full.others for one in rounds for name in one)
-    if others > DISTURBED_ABOVE:
-        found.append(f"other processes took {others:.2f} of the two cores meanwhile: the figures are noisy")
+    if (taken := others(rounds)) > DISTURBED_ABOVE:
+        found.append(f"other processes took {taken:.2f} of the two cores meanwhile: the figures are noisy")
     return found
+
+
+def others(rounds: Sequence[Round]) -> float:
+    """How much of the two cores went to processes that have no part in this."""
+    return median(one[name].full.others for one in rounds for name in one)
 
 
 def _row(name: str, rounds: Sequence[Round]) -> Row:
     rates = [per_s(one[name]) for one in rounds]
     cpu_s = [1e6 / rate for one in rounds if (rate := per_cpu_s(one[name])) is not None]
-    is_ours_between = name != DIRECT and DIRECT in rounds[0]
+    is_between = name != DIRECT and DIRECT in rounds[0]
 
     def full(share: float) -> float:
         return round(median(1e3 * quantile(one[name].full.latencies, share) for one in rounds), 3)
@@ -125,8 +131,8 @@ def _row(name: str, rounds: Sequence[Round]) -> Row:
         cpu_us_per_request=_median(cpu_s, 1),
         p50_ms=_median(steady(0.5), 3),
         p99_ms=_median(steady(0.99), 3),
-        added_p50_ms=_median(added(0.5), 3) if is_ours_between else None,
-        added_p99_ms=_median(added(0.99), 3) if is_ours_between else None,
+        added_p50_ms=_median(added(0.5), 3) if is_between else None,
+        added_p99_ms=_median(added(0.99), 3) if is_between else None,
         full_load_p50_ms=full(0.5),
         full_load_p99_ms=full(0.99),
         rss_mib=_median([one[name].rss_mib for one in rounds], 1),

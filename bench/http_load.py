@@ -8,6 +8,7 @@ loop spins meanwhile, because sleeping costs more than what is measured.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import select
@@ -84,10 +85,15 @@ def main(upstream: Upstream, parent: Connection) -> None:
         job = jobs.popleft()
         if job is None:
             return
-        try:
-            parent.send(Phase(loop, job).run())
-        except (RuntimeError, OSError) as error:
-            parent.send(Failed(str(error)))
+        with contextlib.suppress(ConnectionError):  # it hung up meanwhile
+            parent.send(_done(loop, job))
+
+
+def _done(loop: Loop, job: Job) -> Took | Failed:
+    try:
+        return Phase(loop, job).run()
+    except (RuntimeError, OSError) as error:
+        return Failed(str(error))
 
 
 class Loop:
@@ -161,7 +167,6 @@ class Client:
 
     def __init__(self, sock: socket.socket, request: bytes, done: Callable[[Client, float], None]) -> None:
         self.sock = _made_ready(sock)
-        self.is_out = False
         self._request = request
         self._is_numbered = http_wire.NUMBER in request
         self._done = done
@@ -171,7 +176,6 @@ class Client:
     def send(self, since: float) -> None:
         """Send the next request; its time runs from `since`."""
         self._since = since
-        self.is_out = True
         if self._is_numbered:
             self.sock.sendall(self._request.replace(http_wire.NUMBER, b"%08x" % next(_numbers)))
         else:
@@ -190,7 +194,6 @@ class Client:
         self._unread = b""
         if http_wire.status(data) != http_wire.OK:
             raise RuntimeError(f"a request failed: {data[:SHOWN_MAX].decode(errors='replace')}")
-        self.is_out = False
         self._done(self, time.perf_counter() - self._since)
 
 
@@ -203,7 +206,7 @@ class Phase:
         self._latencies: list[float] = []
         self._idle: deque[Client] = deque()
         self._is_over = False
-        self._clients: list[Client] = []
+        self._clients: set[Client] = set()
 
     def run(self) -> Took:
         """Warm up, measure, wait for what is out, hang up."""
@@ -217,12 +220,10 @@ class Phase:
             self._latencies = []
             unsent = run(job.seconds)
             latencies, after = self._latencies, Cores(job)
-            self._is_over = True
             self._drain()
         finally:
-            for client in self._clients:
-                self._loop.remove(client.sock.fileno())
-                client.sock.close()
+            for client in list(self._clients):
+                self._hang_up(client)
         if not latencies:
             raise RuntimeError("no request was answered during a phase: this machine is too busy to measure on")
         return Took(latencies=latencies, unsent=unsent, **after.since(before))
@@ -230,13 +231,15 @@ class Phase:
     def _connect(self, number: int) -> None:
         sock = socket.create_connection((LOOPBACK, self._job.port), CONNECT_S)
         client = Client(sock, self._job.request.replace(http_wire.SENDER, b"%08x" % number), self._done)
-        self._clients.append(client)
+        self._clients.add(client)
         self._idle.append(client)
         self._loop.add(sock.fileno(), client.read)
 
     def _done(self, client: Client, latency_s: float) -> None:
         self._latencies.append(latency_s)
-        if self._job.per_s is None and not self._is_over:
+        if self._is_over:
+            self._hang_up(client)
+        elif self._job.per_s is None:
             client.send(time.perf_counter())
         else:
             self._idle.append(client)
@@ -264,11 +267,20 @@ class Phase:
         return max(0, int((until - due) * per_s))
 
     def _drain(self) -> None:
+        """Hang up on each connection that has nothing out; a target may close those that are idle for long."""
+        self._is_over = True
+        while self._idle:
+            self._hang_up(self._idle.popleft())
         until = time.perf_counter() + LEFT_OVER_S
-        while any(client.is_out for client in self._clients):
-            if time.perf_counter() > until:
-                raise RuntimeError("requests were never answered")
-            self._loop.turn(0.01)
+        while self._clients:
+            if (left_s := until - time.perf_counter()) <= 0:
+                raise RuntimeError(f"{len(self._clients)} requests were never answered")
+            self._loop.turn(left_s)
+
+    def _hang_up(self, client: Client) -> None:
+        self._clients.remove(client)
+        self._loop.remove(client.sock.fileno())
+        client.sock.close()
 
 
 class Cores:
@@ -309,6 +321,6 @@ def _made_ready(sock: socket.socket) -> socket.socket:
 def _next_job(parent: Connection) -> Job | None:
     try:
         job: Job = parent.recv()
-    except EOFError:
+    except (EOFError, ConnectionError):
         return None
     return job

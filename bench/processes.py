@@ -161,7 +161,7 @@ def server(
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
-            start_new_session=True,
+            process_group=0,  # not a session of its own, which the scheduler would weigh apart from the rest
         )
     try:
         _wait_for_answer(process, port, request, log)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from bench.peers import LOOPBACK, Place, Target
 AGENT: Final = "desk"
 INSTANCE: Final = f"/v1/agents/{AGENT}/instances/{AGENT}.1"
 CALLS: Final = "/v1/calls"
+RENEW_S: Final = 15.0  # a registration lasts 60 s
 
 
 class AgentGate:
@@ -33,9 +35,7 @@ class AgentGate:
     @contextlib.contextmanager
     def running(self, place: Place) -> Iterator[dict[str, Target]]:
         """With the upstream registered as its agent."""
-        with processes.gate(place.folder) as gate:
-            registration = {"endpoint": f"http://{LOOPBACK}:{place.upstream_port}", "card": messages.card(AGENT)}
-            processes.ask(gate.port, http_wire.request("PUT", INSTANCE, msgspec.json.encode(registration)))
+        with processes.gate(place.folder) as gate, _registered(gate.port, place.upstream_port):
             read = _call(place.payload, task_type=messages.READ, effect="read")
             write = _call(place.payload, task_type=messages.WRITE, business_key=NUMBER.decode())
             processes.ask(gate.port, read)
@@ -44,6 +44,29 @@ class AgentGate:
                 self.name: Target(port=gate.port, request=read, pid=gate.pid),
                 f"{self.name}_keyed": Target(port=gate.port, request=write, pid=gate.pid, is_steady=False),
             }
+
+
+@contextlib.contextmanager
+def _registered(port: int, upstream_port: int) -> Iterator[None]:
+    """The upstream as an agent, whose registration is renewed as long as this lasts."""
+    card = messages.card(AGENT)
+    endpoint = f"http://{LOOPBACK}:{upstream_port}"
+    body = {"endpoint": endpoint, "concurrency": card.concurrency, "skills": card.skills}
+    registration = http_wire.request("PUT", INSTANCE, msgspec.json.encode(body))
+    is_over = threading.Event()
+
+    def renew() -> None:
+        while not is_over.wait(RENEW_S):
+            processes.ask(port, registration)
+
+    processes.ask(port, registration)
+    renewal = threading.Thread(target=renew)
+    renewal.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        renewal.join()
 
 
 def _call(payload: bytes, **fields: Any) -> bytes:
