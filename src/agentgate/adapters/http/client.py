@@ -7,6 +7,7 @@ timer each would cost as much as reading the answer.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from collections.abc import Callable, Sequence
@@ -147,7 +148,7 @@ class Pool:
         while self._idle:
             if self._idle.pop().carry(exchange):
                 return exchange
-        if len(self._open) + len(self.connecting) >= self._connections_max:
+        if len(self._open) + sum(not other.is_over for other in self.connecting) >= self._connections_max:
             detail = f"all {self._connections_max} connections to {self.shown} are taken by calls that have not ended"
             self._client.soon(exchange, HttpFailure(sent=False, detail=detail))
         else:
@@ -196,4 +197,7 @@ class Pool:
 
 
 def _reason(error: OSError) -> str:
+    """In the words of the system; asyncio names the address instead of the reason."""
+    if error.errno and not isinstance(error, ssl.SSLError):
+        return os.strerror(error.errno)
     return error.strerror or str(error) or type(error).__name__
