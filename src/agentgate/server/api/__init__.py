@@ -12,6 +12,7 @@ from agentgate.server.api.breakers import breakers
 from agentgate.server.api.calls import list_calls, look, make_call, settle_call
 from agentgate.server.api.chains import chain
 from agentgate.server.api.health import healthz, metrics, readyz
+from agentgate.server.api.schema import schema
 
 HANDLERS: Final[list[HTTPRouteHandler]] = [
     healthz,
@@ -24,4 +25,5 @@ HANDLERS: Final[list[HTTPRouteHandler]] = [
     look,
     list_calls,
     settle_call,
+    schema,
 ]
