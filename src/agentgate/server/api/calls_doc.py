@@ -45,7 +45,7 @@ class CallList(Struct, frozen=True, kw_only=True):
     next: str | None
 
 
-ID: Final = "kla5vcmRlcl9hZ2VudKRzaG9wp2NvbmZpcm2pb3JkZXJfMTIzo3J1bg"
+ID: Final = "klatvcmRlcl9hZ2VudKRzaG9wp2NvbmZpcm2pb3JkZXJfMTIzo3J1bg"
 KEY: Final = "shop:confirm:order_123:run"
 TRACE: Final = "0af7651916cd43dd8448eb211c80319c"
 
