@@ -457,7 +457,9 @@ async def test_people_see_where_an_agent_is_and_callers_do_not() -> None:
         assert shown == {
             "kind": "http", "endpoint": server.url, "state": "connected", "concurrency": 3, "version": "1.2",
         }  # fmt: skip
-        routes = json.loads(bytes(gate.platform.gateway._link.routes(-1)))  # noqa: SLF001 - what the link would say
+        gateway = gate.platform.gateway
+        [peer] = gateway.peers.connected
+        routes = json.loads(bytes(gateway._link.routes(peer, -1)))  # noqa: SLF001 - what the link would say
         assert routes["snapshot"]["routes"][0]["instances"] == ["i1"]
         assert str(server.port) not in json.dumps(routes)
         metrics = (await ask(gate, "GET", "/metrics")).body.decode()

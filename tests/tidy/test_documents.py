@@ -42,7 +42,6 @@ ON_THEIR_WAY: Final = frozenset(
         "how-to/tokens-and-tenants.md",
         "reference/findings.md",
         "reference/http-agents.md",
-        "reference/http.md",
     }
 )
 

@@ -12,6 +12,7 @@ from agentgate.cli import exits
 from agentgate.cli.agents import agents
 from agentgate.cli.breakers import breakers
 from agentgate.cli.call import call
+from agentgate.cli.calls import calls
 from agentgate.cli.chains import chains
 from agentgate.cli.config import config
 from agentgate.cli.demo import demo
@@ -44,6 +45,7 @@ app.add_typer(agents, name="agents")
 app.command()(chains)
 app.command()(breakers)
 app.command()(demo)
+app.add_typer(calls, name="calls")
 app.add_typer(config, name="config")
 
 

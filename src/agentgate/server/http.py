@@ -18,6 +18,7 @@ from agentgate.server.api import HANDLERS
 from agentgate.server.api.scope import IDENTITY_KEY
 from agentgate.server.calls import HttpCalls
 from agentgate.server.metrics import Metrics
+from agentgate.server.openapi import document_bytes
 from agentgate.server.problems import Refused
 from agentgate.server.replies import refusal
 from agentgate.server.view import GateView
@@ -27,14 +28,22 @@ def build_http(view: GateView, calls: HttpCalls, metrics_text: Metrics, is_stopp
     """The ASGI application, behind its guard."""
     app = Litestar(
         route_handlers=[*HANDLERS],
-        state=State({"view": view, "calls": calls, "metrics": metrics_text, "is_stopping": is_stopping}),
+        state=State(
+            {
+                "view": view,
+                "calls": calls,
+                "metrics": metrics_text,
+                "is_stopping": is_stopping,
+                "openapi": document_bytes(tuple(HANDLERS)),
+            }
+        ),
         exception_handlers={
             Refused: problems.on_refused,
             StoreError: problems.on_store_error,
             HTTPException: problems.on_http_error,
             Exception: problems.on_defect,
         },
-        openapi_config=None,
+        openapi_config=None,  # ours is made by `openapi`, and there is no page that would fetch a viewer somewhere
         logging_config=None,
         request_max_body_size=0,
     )

@@ -13,6 +13,7 @@ from agentgate.server.api.calls import list_calls, look, make_call, settle_call
 from agentgate.server.api.chains import chain
 from agentgate.server.api.health import healthz, metrics, readyz
 from agentgate.server.api.instances import register, unregister
+from agentgate.server.api.schema import schema
 from agentgate.server.api.switch import switch_agent
 
 HANDLERS: Final[list[HTTPRouteHandler]] = [
@@ -29,4 +30,5 @@ HANDLERS: Final[list[HTTPRouteHandler]] = [
     switch_agent,
     register,
     unregister,
+    schema,
 ]

@@ -12,6 +12,7 @@ from litestar.params import FromPath
 from agentgate.core import payload
 from agentgate.errors import WireError
 from agentgate.model import AGENT_SCOPE, Card, Identity, Problem, Skill, Tier, problem, qualified
+from agentgate.server.api.doc import Doc, Shown, documented
 from agentgate.server.api.scope import identity_of, requires
 from agentgate.server.problems import Refused
 
@@ -41,7 +42,39 @@ class Registered(msgspec.Struct, frozen=True, kw_only=True):
     renew_after_s: float
 
 
-@put(PATH, opt=AS_ITSELF, request_max_body_size=BODY_BYTES_MAX)
+_EXAMPLES: Final = {"agent": "stock_agent", "instance": "stock-1"}
+_REGISTER: Final = Doc(
+    answers={
+        200: Shown(
+            type=Registered,
+            example={
+                "agent": "stock_agent",
+                "instance": "stock-1",
+                "address": "127.0.0.1",
+                "ttl_s": 60.0,
+                "renew_after_s": 20.0,
+            },
+        )
+    },
+    errors=("bad_request", "forbidden", "overloaded", "too_large"),
+    body=Shown(
+        type=Registration,
+        example={
+            "endpoint": "http://127.0.0.1:9000",
+            "probe": "/healthz",
+            "skills": [{"task_type": "reserve"}, {"task_type": "look", "effect": "read"}],
+        },
+    ),
+    path_examples=_EXAMPLES,
+)
+_LEAVE: Final = Doc(
+    answers={204: Shown(type=None, example=None, meaning="It gets nothing new.")},
+    errors=("forbidden", "not_found"),
+    path_examples=_EXAMPLES,
+)
+
+
+@put(PATH, opt=AS_ITSELF | documented(_REGISTER), request_max_body_size=BODY_BYTES_MAX)
 async def register(
     state: State, request: Request[Any, Any, Any], agent: FromPath[str], instance: FromPath[str]
 ) -> Registered:
@@ -63,7 +96,7 @@ async def register(
     )
 
 
-@delete(PATH, opt=AS_ITSELF)
+@delete(PATH, opt=AS_ITSELF | documented(_LEAVE))
 async def unregister(
     state: State, request: Request[Any, Any, Any], agent: FromPath[str], instance: FromPath[str]
 ) -> None:
