@@ -101,6 +101,20 @@ def test_on_off_yes_no_are_words(tmp_path: Path, name: str) -> None:
         assert loaded(tmp_path, f"mechanisms: {{{name}: off}}").settings.mechanisms[name] == "off"
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["[127.0.0.0/8, agents.internal]", "'127.0.0.0/8, agents.internal'", "127.0.0.0/8 ,agents.internal,"],
+)
+def test_a_list_is_a_list_or_one_text(tmp_path: Path, text: str) -> None:
+    """I3: a list is written as YAML's, or with commas, which is how an environment variable says it."""
+    found = loaded(
+        tmp_path, f"agents: {{endpoint_allow: {text}}}" if text[0] in "['" else f"agents:\n  endpoint_allow: {text}"
+    )
+    assert found.settings.agents.endpoint_allow == ("127.0.0.0/8", "agents.internal")
+    variable = {"AGENTGATE__AGENTS__ENDPOINT_ALLOW": "127.0.0.0/8, agents.internal"}
+    assert load(None, variable).settings == found.settings
+
+
 # --- what is refused
 
 REFUSED = [
@@ -123,10 +137,13 @@ REFUSED = [
     "dynamic_timeout: {min_ms: .nan}",
     "circuit_breaker: {backlog: no}",
     "server: {name: 7}",
+    "agents: {endpoint_allow: 7}",
+    "agents: {endpoint_allow: [127.0.0.1, 7]}",
     # values out of bounds, in the words of the options
     "retry: {max_attempts: 0}",
     "server: {port: 70000}",
     "store: mysql:x",
+    "agents: {endpoint_allow: [127.0.0.1, 10.0.0.1/8]}",
     "store: 'sqlite:'",
     "store: postgresql://user:secret@x/y",
     # good alone, wrong together
@@ -260,6 +277,7 @@ ODD = {
     "idempotency: {ttl_hours: 0.005}": "idempotency.ttl_hours is shorter than a call may take",
     "calls: {recovery_seconds: 5}": "calls.recovery_seconds is shorter than presence.expected_seconds",
     "mechanisms: {idempotency: off}": "idempotency is off",
+    "agents: {probe_seconds: 4}": "presence.silent_seconds is shorter than 2 times agents.probe_seconds",
 }
 
 

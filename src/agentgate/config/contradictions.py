@@ -7,6 +7,7 @@ from typing import Final
 from agentgate.config.settings import MEMORY, Settings
 
 FACTOR_LOW: Final = 1.4  # below it, ordinary spread counts as time-out
+PROBES_BEFORE_SILENCE: Final = 2
 
 
 def warnings(settings: Settings) -> list[str]:
@@ -25,6 +26,11 @@ def warnings(settings: Settings) -> list[str]:
         found.append(
             "calls.recovery_seconds is shorter than presence.expected_seconds: "
             "work of agents that are still expected is called unknown"
+        )
+    if settings.presence.silent_s < PROBES_BEFORE_SILENCE * settings.agents.probe_s:
+        found.append(
+            f"presence.silent_seconds is shorter than {PROBES_BEFORE_SILENCE} times agents.probe_seconds: "
+            "one late probe takes an HTTP agent away"
         )
     if settings.mechanisms["idempotency"] == "off":
         found.append("idempotency is off: a repeated key runs again")

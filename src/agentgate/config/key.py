@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Final, Literal, get_args, get_origin, get_type_hints
 
-Kind = Literal["number", "whole number", "yes or no", "text", "list"]
-KINDS: Final[dict[type, Kind]] = {float: "number", int: "whole number", bool: "yes or no", str: "text", tuple: "list"}
+Kind = Literal["number", "whole number", "yes or no", "text", "list of texts"]
+KINDS: Final[dict[type, Kind]] = {
+    float: "number",
+    int: "whole number",
+    bool: "yes or no",
+    str: "text",
+    tuple: "list of texts",
+}
 
 # Words for "none" where an option may be off.
 OFF: Final = ("off", "none")
@@ -69,7 +75,7 @@ class Key:
         wanted = self.kind
         if wanted == "text" and isinstance(value, str):
             return value
-        if wanted == "list" and (items := _items(value)) is not None:
+        if wanted == "list of texts" and (items := _items(value)) is not None:
             return items
         if wanted == "yes or no" and (word := _yes_or_no(value)) is not None:
             return word

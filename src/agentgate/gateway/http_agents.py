@@ -43,7 +43,7 @@ class HttpAgent:
         self.instance = instance
         self.endpoint = endpoint
         self.site: Site
-        self.heads: dict[str, str] = {}  # the beginning of a request, by task type
+        self._heads: dict[str, str] = {}
         self.upstream: Upstream
         self.probing: Upstream
         self.probe = b""
@@ -56,8 +56,13 @@ class HttpAgent:
         self.is_leaving = False
 
     def head(self, task_type: str) -> str:
-        """The beginning of a request; another instance of the agent may have declared what this one has not."""
-        return self.heads.get(task_type) or head_of(self.site, task_type)
+        """The beginning of a request; kept for what its own card declares, which is bounded."""
+        head = self._heads.get(task_type)
+        if head is None:
+            head = head_of(self.site, task_type)
+            if self.card.skill(task_type) is not None:
+                self._heads[task_type] = head
+        return head
 
     def close(self) -> None:
         """Call it no more."""
@@ -168,11 +173,12 @@ class HttpAgents:
 
     # --- what the directory says
 
-    def joined(self, instance: str) -> None:
-        """The directory knows it."""
+    def joined(self, instance: str, card: Card) -> None:
+        """The directory knows it, by a card that its other instances may share."""
         known = self._agents.get(instance)
         if known is not None:
             known.is_there = True
+            known.card = card
 
     def draining(self, instance: str) -> None:
         """It gets nothing new, whoever wanted that."""
@@ -239,7 +245,9 @@ class HttpAgents:
                 detail = f"{self._instances_max} instances are registered, which is the bound"
                 return problem("overloaded", retry_after_s=AGAIN_S, detail=detail)
         elif (known.tenant, known.card.agent) != (tenant, card.agent):
-            return problem("forbidden", detail=f"the instance {plain(instance)!r} belongs to another agent")
+            own = f"{card.agent}-1"
+            detail = f"the instance {plain(instance)!r} belongs to another agent; a name like {own!r} is nobody else's"
+            return problem("forbidden", detail=detail)
         elif known.is_leaving:
             detail = f"the instance {plain(instance)!r} is leaving and has {len(known.exchanges)} calls in hand"
             return problem("overloaded", retry_after_s=AGAIN_S, detail=detail)
@@ -288,7 +296,6 @@ class HttpAgents:
         agent.upstream = self._client.upstream(place, 2 * agent.card.concurrency)
         agent.probing = self._client.upstream(place, 1)
         agent.site = site
-        agent.heads = {skill.task_type: head_of(site, skill.task_type) for skill in agent.card.skills}
         agent.probe = probe_request(site, endpoint.probe) if endpoint.probe else b""
         agent.expires_at = self._clock.now() + self._options.ttl_s
 

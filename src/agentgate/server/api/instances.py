@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,7 @@ from agentgate.server.problems import Refused
 
 PATH: Final = "/v1/agents/{agent:str}/instances/{instance:str}"
 AS_ITSELF: Final = requires(AGENT_SCOPE + "{agent}")  # of the path: an agent registers as itself only
+BODY_S: Final = 10.0  # for a card to arrive
 BODY_BYTES_MAX: Final = 524_288  # twice the largest card; what a card may have is checked by the directory
 
 
@@ -81,7 +83,7 @@ async def register(
     """Register an instance, or renew its registration."""
     identity = _speaks_as(request, agent)
     gateway = state.view.gateway
-    said = _read(await request.body(), gateway.options.payload)
+    said = _read(await _body(request), gateway.options.payload)
     card = Card(agent=agent, tier=said.tier, concurrency=said.concurrency, skills=said.skills, version=said.version)
     known_as = qualified(identity.tenant, instance)
     taken = await gateway.http_agents.register(identity.tenant, card, known_as, said.endpoint, said.probe)
@@ -105,6 +107,15 @@ async def unregister(
     refusal = state.view.gateway.http_agents.leave(identity.tenant, agent, qualified(identity.tenant, instance))
     if refusal is not None:
         raise Refused(refusal)
+
+
+async def _body(request: Request[Any, Any, Any]) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_S):
+            return await request.body()
+    except TimeoutError:
+        detail = f"the body was not there within {BODY_S:g} s"
+        raise Refused(problem("bad_request", detail=detail)) from None
 
 
 def _speaks_as(request: Request[Any, Any, Any], agent: str) -> Identity:
