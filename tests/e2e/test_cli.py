@@ -16,11 +16,12 @@ from tests.e2e.command import AGENTGATE, agentgate, environment, running
 
 Golden = Callable[[str, str], None]
 
-COMMANDS = ["serve", "dev", "run", "call", "chains", "breakers", "demo", "agents", "calls", "config"]
-GROUPS = ("calls", "config")
+COMMANDS = ["serve", "dev", "run", "call", "chains", "breakers", "demo", "agents", "calls", "token", "config"]
+GROUPS = ("calls", "token", "config")
 PARTS = [
     *("agents list", "agents off", "agents on"),
     *("calls list", "calls show", "calls settle"),
+    *("token create", "token list", "token revoke"),
     *("config check", "config show", "config schema"),
 ]
 
@@ -85,7 +86,15 @@ MISTAKES = [
     (["nonsense"], 2),
     (["serve", "--config", "wrong.yaml"], 2),
     (["serve", "--host", "0.0.0.0"], 2),  # noqa: S104 - it is refused
+    (["serve", "--tokens", "missing.json"], 2),
     (["serve", "--log-level", "loud"], 2),
+    (["token", "create", "shop", "--scope", "everything", "--file", "tokens.json"], 2),
+    (["token", "create", "shop", "--scope", "agent:*", "--file", "tokens.json"], 2),
+    (["token", "create", "shop", "--scope", "submit", "--expires", "soon", "--file", "tokens.json"], 2),
+    (["token", "create", "shop", "--scope", "submit"], 2),
+    (["token", "list", "--file", "missing.json"], 2),
+    (["token", "revoke", "3f9c02ab17de", "--file", "missing.json"], 2),
+    (["--token-file", "missing.txt", "agents"], 2),
     (["config", "check", "--config", "wrong.yaml"], 2),
     (["demo", "--orders", "0"], 2),
 ]

@@ -181,11 +181,17 @@ def test_the_environment_is_refused_by_its_own_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.7", "example.org", "::", ""])  # noqa: S104 - these are refused
-def test_only_loopback_until_there_are_tokens(tmp_path: Path, host: str) -> None:
-    """Issue 2.8: any address but loopback refuses to start, and says why."""
-    text = refusal(tmp_path, f"server: {{host: '{host}'}}")
-    assert "is reachable from other machines, which needs tokens" in text
-    assert text.startswith("gate.yaml:1: server.host cannot be ")
+def test_only_loopback_without_tokens(tmp_path: Path, host: str) -> None:
+    """I6: without tokens a gate that other machines can reach does not start, and says what to type."""
+    with pytest.raises(ConfigError, match=r"server\.host cannot be .* needs tokens\. Type: agentgate token create"):
+        loaded(tmp_path, f"server: {{host: '{host}'}}")
+    assert loaded(tmp_path, f"server: {{host: '{host}', tokens: tokens.json}}").settings.server.host == host
+
+
+def test_the_sentence_is_about_the_key_that_is_wrong(tmp_path: Path) -> None:
+    """I7: a value that is right only with another one beside it is not blamed for a third."""
+    with pytest.raises(ConfigError, match=r"gate.yaml:1: server.port cannot be 99999"):
+        loaded(tmp_path, "server: {host: '0.0.0.0', tokens: tokens.json, port: 99999}")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -278,6 +284,7 @@ ODD = {
     "calls: {recovery_seconds: 5}": "calls.recovery_seconds is shorter than presence.expected_seconds",
     "mechanisms: {idempotency: off}": "idempotency is off",
     "agents: {probe_seconds: 4}": "presence.silent_seconds is shorter than 2 times agents.probe_seconds",
+    "server: {host: '10.0.0.1', tokens: tokens.json}": "server.host 10.0.0.1: the gate speaks plain HTTP",
 }
 
 

@@ -14,10 +14,12 @@ from urllib.parse import quote, urlencode
 
 from agentgate.cli import exits
 from agentgate.cli.exits import CommandError
+from agentgate.sdk.credentials import credentials
 
 URL_DEFAULT: Final = "http://127.0.0.1:7070"
 TIMEOUT_S: Final = 10.0
 WHAT_TO_TYPE: Final = "start one with `agentgate serve`, or set AGENTGATE_URL or --url to where it is"
+TOKEN_STATUSES: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 ANSWER_BYTES_MAX: Final = 67_108_864  # a thousand spans are a few MiB
 
 
@@ -70,7 +72,10 @@ def ask(
     if given := {name: value for name, value in (query or {}).items() if value not in (None, "")}:
         address += "?" + urlencode(given)
     request = urllib.request.Request(  # noqa: S310 - `base_url` has looked at the scheme
-        address, body, {"Content-Type": "application/json"} if body is not None else {}, method=method
+        address,
+        body,
+        {**credentials(), **({"Content-Type": "application/json"} if body is not None else {})},
+        method=method,
     )
     try:
         with _opener.open(request, timeout=TIMEOUT_S) as answer:
@@ -97,7 +102,7 @@ def _unless_refused(url: str | None, status: int, document: Any) -> Any:
         said = f"{document['detail'] or document['title']} {document['advice']}".strip()
     except (KeyError, TypeError):
         said = f"HTTP {status}"
-    raise CommandError(f"{base_url(url)}: {said}")
+    raise CommandError(f"{base_url(url)}: {said}", exits.MISUSED if status in TOKEN_STATUSES else exits.FAILED)
 
 
 def _document(error: urllib.error.HTTPError) -> Any:

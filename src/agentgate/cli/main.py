@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -21,6 +22,7 @@ from agentgate.cli.exits import EXIT_CODES_HELP, CommandError
 from agentgate.cli.output import print_json, say
 from agentgate.cli.run import run as run_agents
 from agentgate.cli.serve import serve
+from agentgate.cli.tokens import token, use_token_file
 from agentgate.errors import AgentGateError, ConfigError, LinkDown, StoreError
 
 EXIT_BY_ERROR: Final[dict[type[Exception], int]] = {
@@ -46,6 +48,7 @@ app.command()(chains)
 app.command()(breakers)
 app.command()(demo)
 app.add_typer(calls, name="calls")
+app.add_typer(token, name="token")
 app.add_typer(config, name="config")
 
 
@@ -63,8 +66,15 @@ def options(
     show_version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", metavar="FILE", help="Show the gate the token in this file [AGENTGATE_TOKEN]."),
+    ] = None,
 ) -> None:
     """One gate between agents: reliability, a ledger against double effects, and a trace of everything."""
+    del show_version  # its callback has acted
+    if token_file is not None:
+        use_token_file(token_file)
 
 
 def run() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentgate.config.settings import MEMORY, Settings
+from agentgate.server.options import LOOPBACK_HOSTS
 
 FACTOR_LOW: Final = 1.4  # below it, ordinary spread counts as time-out
 PROBES_BEFORE_SILENCE: Final = 2
@@ -34,4 +35,9 @@ def warnings(settings: Settings) -> list[str]:
         )
     if settings.mechanisms["idempotency"] == "off":
         found.append("idempotency is off: a repeated key runs again")
+    if settings.server.host not in LOOPBACK_HOSTS:
+        found.append(
+            f"server.host {settings.server.host}: the gate speaks plain HTTP, so tokens and payloads can be read on "
+            "the way; put a proxy that speaks TLS in front of it"
+        )
     return found

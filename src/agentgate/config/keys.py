@@ -35,7 +35,11 @@ HOUR: Final = 3600.0
 # fmt: off
 KEYS: Final[tuple[Key, ...]] = (
     Key("server.host", ServerOptions, "host",
-        "the address to listen on; loopback only until there are tokens"),
+        "the address to listen on; any other than loopback needs tokens"),
+    Key("server.hosts", ServerOptions, "hosts",
+        "names under which clients reach the gate, separated by commas; loopback always is one"),
+    Key("server.tokens", ServerOptions, "tokens",
+        "the file of tokens that `agentgate token` keeps; off lets everybody on this machine do everything"),
     Key("server.port", ServerOptions, "port",
         "the port of the link and the HTTP API; 0 takes a free one and says which"),
     Key("server.name", ServerOptions, "name",

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
+UNNAMED: Final = "client"  # who leaves its name to its token, where no token is asked for
 UNREADABLE: Final = "(unreadable)"
 PEER_CALLS_AGAIN_S: Final = 1.0
 HELLO_AGAIN_MS: Final = 1000
@@ -99,8 +100,8 @@ class LinkService:
 
     def hello(self, session: Session, request_id: str | int, params: HelloParams) -> None:
         """A process connects. Units it reports that are not in memory are looked up in the ledger first."""
-        if not params.agent and session.identity.name is not None:
-            params = replace(params, agent=session.identity.name)
+        if not params.agent:
+            params = replace(params, agent=session.identity.name or UNNAMED)
         refusal = self._refusal(session.identity, params) or self._bound(session.identity, params)
         if refusal is not None:
             self._refuse(session, request_id, *refusal)

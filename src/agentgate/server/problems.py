@@ -112,6 +112,8 @@ def problem_headers(error: Problem) -> list[tuple[bytes, bytes]]:
         headers += NEVER  # a key that runs is waited for, not called again
     elif error.retry_after_ms is not None:
         headers += AGAIN
+    if error.code == "unauthorized":
+        headers.append((b"www-authenticate", b"Bearer"))
     return headers
 
 

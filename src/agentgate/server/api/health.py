@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from litestar import MediaType, Response, get
+from litestar import MediaType, Request, Response, get
 from litestar.datastructures import State
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from agentgate.model import OBSERVE
+from agentgate.model import DEFAULT_TENANT, OBSERVE, problem
 from agentgate.server.api.doc import Doc, Shown, documented
-from agentgate.server.api.scope import PUBLIC, requires
+from agentgate.server.api.scope import PUBLIC, identity_of, requires
+from agentgate.server.problems import Refused
 
 Status = dict[str, str]
 
@@ -43,6 +44,9 @@ def readyz(state: State) -> Response[dict[str, str]]:
 
 
 @get("/metrics", sync_to_thread=False, opt=requires(OBSERVE) | documented(_METRICS))
-def metrics(state: State) -> Response[bytes]:
-    """Prometheus' text format."""
+def metrics(state: State, request: Request[Any, Any, Any]) -> Response[bytes]:
+    """Prometheus' text format. The figures are those of the whole gate, so they are for the default tenant alone."""
+    if identity_of(request.scope).tenant != DEFAULT_TENANT:
+        detail = f"the figures are of all tenants together; a token of the tenant {DEFAULT_TENANT!r} may read them"
+        raise Refused(problem("forbidden", detail=detail))
     return Response(state.metrics.text(), media_type=CONTENT_TYPE_LATEST)
