@@ -12,7 +12,7 @@ import pytest
 
 from agentgate import Agent, CallFailed, Context, Gate
 from agentgate.errors import ConfigError
-from agentgate.model import OBSERVE, SUBMIT
+from agentgate.model import OBSERVE, SUBMIT, Identity
 from agentgate.sdk.greeting import LinkRefused
 from agentgate.sdk.link import Link
 from agentgate.sdk.websocket import websocket
@@ -153,7 +153,8 @@ async def test_a_token_that_ends_ends_its_links(
     async with running_gate(tokens=str(file)) as gate:
         wall = gate.platform.clock.wall()
         shop_token = make_token(file, "shop", SUBMIT, expires_at=None if how == "revoked" else wall + 1.0)
-        await gate.until(lambda: gate.server.links.doorkeeper._tokens._by_id.__len__() == 2)  # noqa: SLF001 - read
+        door = gate.server.links.doorkeeper
+        await gate.until(lambda: isinstance(door.admit(["localhost"], [], [f"Bearer {shop_token}"]), Identity))
         agent = Agent("stock")
 
         @agent.handles("reserve")
