@@ -151,9 +151,8 @@ async def test_a_token_that_ends_ends_its_links(
     monkeypatch.setattr(doorkeeper, "LOOK_S", 0.05)
     agents = make_token(file, "stock", "agent:stock")
     async with running_gate(tokens=str(file)) as gate:
-        wall = gate.platform.clock.wall()
-        shop_token = make_token(file, "shop", SUBMIT, expires_at=None if how == "revoked" else wall + 1.0)
-        door = gate.server.links.doorkeeper
+        door, wall = gate.server.links.doorkeeper, gate.platform.clock.wall()
+        shop_token = make_token(file, "shop", SUBMIT, expires_at=wall + 3600.0)
         await gate.until(lambda: isinstance(door.admit(["localhost"], [], [f"Bearer {shop_token}"]), Identity))
         agent = Agent("stock")
 
@@ -169,6 +168,8 @@ async def test_a_token_that_ends_ends_its_links(
                 await gate.until(lambda: len(gate.platform.gateway.units) == 1)
                 if how == "revoked":
                     change(file, lambda tokens: tuple(token for token in tokens if token.name != "shop"))
+                else:
+                    monkeypatch.setattr(door, "_wall", lambda: wall + 3600.0)
                 with pytest.raises(CallFailed, match="unauthorized: this token is unknown, revoked or expired"):
                     await waiting
             assert [link.identity.name for link in gate.server.links.open if link.identity] == ["stock"]
