@@ -39,9 +39,7 @@ ON_THEIR_WAY: Final = frozenset(
     {
         "how-to/observe-then-enforce.md",
         "how-to/quotas.md",
-        "how-to/tokens-and-tenants.md",
         "reference/findings.md",
-        "reference/http-agents.md",
     }
 )
 
