@@ -82,14 +82,20 @@ async def test_an_agent_gets_plain_json_with_everything_it_may_need() -> None:
 
 @realtime
 async def test_a_read_has_no_key() -> None:
-    """C1: what is not kept in the ledger carries no idempotency key."""
+    """C1: what is not kept in the ledger carries no idempotency key; a check says which write it asks about."""
     async with wild_server(echo) as server, quick_gate() as gate, Gate(gate.url, name="shop") as shop:
         await registered(gate, server)
         await shop.call("stock", "look", "", 1, effect="read")
-        await shop.call("stock", "check:book", "", 1, effect="read")
+        await shop.call("stock", "check:book", "o1", 1, effect="read")
         first, second = map(heads, server.requests)
-        assert not {"idempotency-key", "agentgate-business-key"} & set(first)
-        assert second[""] == "POST /check:book HTTP/1.1"
+        assert not {"idempotency-key", "agentgate-key", "agentgate-business-key"} & set(first)
+        assert "idempotency-key" not in second
+        asked = {name: second[name] for name in ("", "agentgate-key", "agentgate-business-key")}
+        assert asked == {
+            "": "POST /check:book HTTP/1.1",
+            "agentgate-key": '"shop:book:o1:run"',
+            "agentgate-business-key": "o1",
+        }
 
 
 # --- what comes back: the table
@@ -316,10 +322,15 @@ async def test_people_see_where_an_agent_is_and_callers_do_not() -> None:
         assert shown == {
             "kind": "http", "endpoint": server.url, "state": "connected", "concurrency": 3, "version": "1.2",
         }  # fmt: skip
-        gateway = gate.platform.gateway
-        [peer] = gateway.peers.connected
-        routes = json.loads(bytes(gateway._link.routes(peer, -1)))  # noqa: SLF001 - what the link would say
-        assert routes["snapshot"]["routes"][0]["instances"] == ["i1"]
-        assert str(server.port) not in json.dumps(routes)
+        said: list[bytes] = []
+        session = gate.platform.gateway.connect(said.append, lambda _reason: None)
+        session.on_frame(
+            '[{"jsonrpc":"2.0","id":"h","method":"hello","params":{"agent":"spy","instance":"s1"}},'
+            '{"jsonrpc":"2.0","id":"r","method":"routes","params":{}}]'
+        )
+        await gate.until(lambda: bool(said))
+        [route] = json.loads(said[0])[1]["result"]["snapshot"]["routes"]
+        assert (route["instances"], str(server.port) in said[0].decode()) == (["i1"], False)
+        session.end("the test is over")
         metrics = (await ask(gate, "GET", "/metrics")).body.decode()
         assert 'agentgate_http_answers_total{result="2xx"} 1.0' in metrics
