@@ -139,6 +139,7 @@ def gateway_options(settings: Settings) -> GatewayOptions:
         retry=settings.retry,
         budget=settings.budget,
         calls=settings.calls,
+        admission=settings.admission,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Final, get_type_hints
 
 from agentgate.config.mechanisms import default_modes
 from agentgate.control.retention import RetentionOptions
+from agentgate.core.admission import AdmissionOptions
 from agentgate.core.backoff import BackoffOptions
 from agentgate.core.breaker import BreakerOptions
 from agentgate.core.budget import BudgetOptions
@@ -78,6 +79,7 @@ class Settings:
     calls: CallOptions = field(default_factory=CallOptions)
     presence: PresenceOptions = field(default_factory=PresenceOptions)
     directory: DirectoryOptions = field(default_factory=DirectoryOptions)
+    admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     cards: CardOptions = field(default_factory=CardOptions)
     retention: RetentionOptions = field(default_factory=RetentionOptions)
     mechanisms: Mapping[str, Mode] = field(default_factory=default_modes)

@@ -23,5 +23,7 @@ class Counters:
     rejoined_units: int = 0
     checks: int = 0
     protocol_errors: int = 0
+    registrations: int = 0  # hellos of agents that were taken
+    registrations_put_off: int = 0  # and those that were told to come again
     outcomes: Counter[str] = field(default_factory=Counter)  # by code; "" is success
     would: Counter[str] = field(default_factory=Counter)  # decisions of observe mode

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from agentgate.core.admission import Admission, AdmissionOptions
 from agentgate.core.backoff import Backoff, BackoffOptions
 from agentgate.core.breaker import BreakerOptions
 from agentgate.core.breakers import Breakers
@@ -80,6 +81,7 @@ class GatewayOptions:
     retry: BackoffOptions
     budget: BudgetOptions
     calls: CallOptions
+    admission: AdmissionOptions
 
 
 class Gateway(Service):
@@ -210,6 +212,7 @@ class Gateway(Service):
         self.timeouts = Timeouts(options.timeout, draw, fixed=fixed)
         self.backoff = Backoff(options.retry)
         self.budget = RetryBudget(options.budget)
+        self.admission = Admission(options.admission, draw)
 
     def _parts(self, spans: SpanSink, schemas: Schemas) -> Parts:
         options = self.options
@@ -258,6 +261,8 @@ class Gateway(Service):
             run=self.run,
             spawn=self._task,
             peers=self.peers,
+            admission=self.admission,
+            clock=self._clock,
             units=self.units,
             rejoin=self._rejoin,
             entry=self._entry,

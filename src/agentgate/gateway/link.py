@@ -32,6 +32,7 @@ from agentgate.model.link import (
 )
 
 if TYPE_CHECKING:
+    from agentgate.core.admission import Admission
     from agentgate.core.payload import PayloadOptions
     from agentgate.gateway.counters import Counters
     from agentgate.gateway.entry import Entry
@@ -42,13 +43,14 @@ if TYPE_CHECKING:
     from agentgate.gateway.rejoin import Rejoin
     from agentgate.gateway.schemas import Schemas
     from agentgate.gateway.units import Units
+    from agentgate.ports.clock import Clock
     from agentgate.ports.routes import Routes as Directory
 
 log = structlog.get_logger(__name__)
 
 UNREADABLE: Final = "(unreadable)"
 PEER_CALLS_AGAIN_S: Final = 1.0
-HELLO_AGAIN_MS: Final = 1000
+HELLO_AGAIN_S: Final = 1.0
 GREETING_S: Final = 1.0  # well below the time for which an instance may be away
 
 
@@ -63,6 +65,8 @@ class LinkService:
         run: Callable[[Passage], Awaitable[Outcome]],
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         peers: Peers,
+        admission: Admission,
+        clock: Clock,
         units: Units,
         rejoin: Rejoin,
         entry: Entry,
@@ -78,6 +82,8 @@ class LinkService:
         self._run = run
         self._spawn = spawn
         self._peers = peers
+        self._admission = admission
+        self._clock = clock
         self._units = units
         self._rejoin = rejoin
         self._entry = entry
@@ -98,6 +104,8 @@ class LinkService:
         refusal = self._refusal(params)
         if refusal is not None:
             self._refuse(session, request_id, *refusal)
+            return
+        if params.card is not None and not self._admits(session, request_id, params):
             return
         unknown = [report.unit for report in params.units if self._units.get(report.unit) is None]
         if unknown:
@@ -137,12 +145,31 @@ class LinkService:
         flaw = name_flaw("agent", params.agent) or name_flaw("instance", params.instance)
         return ("bad_request", flaw) if flaw is not None else None
 
+    def _admits(self, session: Session, request_id: str | int, params: HelloParams) -> bool:
+        """Whether this agent may register now; whoever may still have something in hand always may."""
+        instance, now = params.instance, self._clock.now()
+        is_known = self._directory.knows(instance) or bool(self._units.of_instance(instance))
+        was_crowded = self._admission.is_crowded(now)
+        wait_s = self._admission.ask(now, known=is_known)
+        if wait_s is None:
+            self.counters.registrations += 1
+            return True
+        self.counters.registrations_put_off += 1
+        if not was_crowded:  # one line a storm, not one an agent
+            log.warning("registrations_put_off", agent=params.agent, again_in_s=round(wait_s, 3))
+        why = f"more agents register than the directory takes at a time; say hello again in {wait_s:.1f} s"
+        self._end_hello(session, request_id, "overloaded", why, again_s=wait_s)
+        return False
+
     def _refuse(self, session: Session, request_id: str | int, code: str, why: str) -> None:
         """Say why and end the connection; a process that may come again is told when."""
         log.warning("hello_refused", reason=why)
+        self._end_hello(session, request_id, code, why, again_s=HELLO_AGAIN_S)
+
+    def _end_hello(self, session: Session, request_id: str | int, code: str, why: str, *, again_s: float) -> None:
         data: dict[str, str | int] = {"code": code}
         if CODES[code].retry == "after":
-            data["retry_after_ms"] = HELLO_AGAIN_MS
+            data["retry_after_ms"] = round(again_s * 1000)
         session.post(ErrorResponse(request_id, ProtocolProblem(code=frames.INVALID_PARAMS, message=why, data=data)))
         session.end(why[:100])
 

@@ -49,6 +49,10 @@ class Routes(Protocol):
         """An instance connected; raises `ValueError` with a sentence when its card cannot be accepted."""
         ...
 
+    def knows(self, instance: str) -> bool:
+        """Whether it is there, or may come back: connected, away, or remembered from before a restart."""
+        ...
+
     def seen(self, instance: str) -> None:
         """Any frame came from it."""
         ...

@@ -33,6 +33,8 @@ TOTALS: Final = {
     "rejoined_units": "Units taken up again after a lost link or a restart",
     "checks": "Checks asked about an unknown outcome",
     "protocol_errors": "Frames that broke the protocol",
+    "registrations": "Hellos of agents that were taken",
+    "registrations_put_off": "Hellos of agents that were told to come again",
 }
 
 
