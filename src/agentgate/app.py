@@ -148,6 +148,7 @@ def gateway_options(settings: Settings) -> GatewayOptions:
         calls=settings.calls,
         agents=settings.agents,
         silent_s=settings.presence.silent_s,
+        admission=settings.admission,
     )
 
 

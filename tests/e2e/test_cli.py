@@ -130,9 +130,12 @@ def test_the_configuration_is_checked_without_starting_anything(tmp_path: Path) 
     done = agentgate("config", "check", "--config", str(file))
     assert done.returncode == 0
     assert "gate.yaml:2: wait_graph.detect_interval_seconds is accepted and has no effect" in done.stderr
-    assert "store is memory" in done.stderr
-    notes = json.loads(agentgate("config", "check", "--config", str(file), "--json").stdout)["notes"]
-    assert len(notes) == 2
+    assert f"store = memory ({file}:1): a restart forgets every key" in done.stderr
+    found = json.loads(agentgate("config", "check", "--config", str(file), "--json").stdout)
+    assert len(found["notes"]) == 1
+    [odd] = found["contradictions"]
+    assert odd["keys"] == [{"name": "store", "value": "memory", "origin": f"{file}:1"}]
+    assert odd["remedy"].startswith("name a file")
 
 
 def test_the_configuration_is_shown_with_its_origins(tmp_path: Path) -> None:

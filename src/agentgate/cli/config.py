@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from agentgate.cli import exits
 from agentgate.cli.exits import CommandError
 from agentgate.cli.options import AsJson, ConfigFile
 from agentgate.cli.output import print_json, say
+
+if TYPE_CHECKING:
+    from agentgate.config import Row
 
 config = typer.Typer(help="Look at the configuration.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -28,14 +31,15 @@ def check(file: ConfigFile = None, *, as_json: AsJson = False) -> None:
 
     Example: agentgate config check --config agentgate.yaml
     """
-    from agentgate.config import load, warnings
+    from agentgate.config import contradictions, load
 
     loaded = load(file, os.environ)
-    notes = [*loaded.notes, *warnings(loaded.settings)]
+    odd = contradictions(loaded)
     if as_json:
-        print_json({"ok": True, "given": loaded.origins, "notes": notes})
+        found = [{"keys": [_given(row) for row in one.keys], "why": one.why, "remedy": one.remedy} for one in odd]
+        print_json({"ok": True, "given": loaded.origins, "notes": loaded.notes, "contradictions": found})
         return
-    for note in notes:
+    for note in (*loaded.notes, *(one.text for one in odd)):
         say(f"note: {note}")
     say(f"the configuration is good: {len(loaded.origins)} keys given, everything else is the default")
 
@@ -66,6 +70,10 @@ def show(
         print(f"{row.name} = {row.value}  ({origin})")
         for line in (row.meaning, *row.consequences):
             print(f"    {line}")
+
+
+def _given(row: Row) -> dict[str, object]:
+    return {"name": row.name, "value": row.value, "origin": row.origin}
 
 
 @config.command()

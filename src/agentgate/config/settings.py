@@ -10,6 +10,7 @@ from typing import Final, get_type_hints
 from agentgate.adapters.http import HttpOptions
 from agentgate.config.mechanisms import default_modes
 from agentgate.control.retention import RetentionOptions
+from agentgate.core.admission import AdmissionOptions
 from agentgate.core.backoff import BackoffOptions
 from agentgate.core.breaker import BreakerOptions
 from agentgate.core.budget import BudgetOptions
@@ -80,6 +81,7 @@ class Settings:
     calls: CallOptions = field(default_factory=CallOptions)
     presence: PresenceOptions = field(default_factory=PresenceOptions)
     directory: DirectoryOptions = field(default_factory=DirectoryOptions)
+    admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     cards: CardOptions = field(default_factory=CardOptions)
     retention: RetentionOptions = field(default_factory=RetentionOptions)
     agents: HttpAgentOptions = field(default_factory=HttpAgentOptions)

@@ -183,6 +183,10 @@ class Directory(Service):
         self._schedule(known)
         self._tell(known)
 
+    def knows(self, instance: str) -> bool:
+        """Whether it is there, or may come back."""
+        return instance in self._instances
+
     def seen(self, instance: str) -> None:
         """Any frame came from it."""
         known = self._instances.get(instance)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from agentgate.core.admission import Admission, AdmissionOptions
 from agentgate.core.backoff import Backoff, BackoffOptions
 from agentgate.core.breaker import BreakerOptions
 from agentgate.core.breakers import Breakers
@@ -47,6 +48,7 @@ from agentgate.gateway.parts import Parts
 from agentgate.gateway.passage import Passage
 from agentgate.gateway.peers import Peers
 from agentgate.gateway.pipeline import Pipeline
+from agentgate.gateway.registrations import Registrations
 from agentgate.gateway.rejoin import Rejoin
 from agentgate.gateway.schemas import Schemas
 from agentgate.gateway.session import Session
@@ -89,6 +91,7 @@ class GatewayOptions:
     calls: CallOptions
     agents: HttpAgentOptions
     silent_s: float  # of the presence of instances
+    admission: AdmissionOptions
 
 
 class Gateway(Service):
@@ -116,7 +119,6 @@ class Gateway(Service):
         self.ledger = Ledger(store, clock, options.name, lifetime.epoch)
         self.flights = Flights(options.calls.flights_max)
         self.peers = Peers(clock, options.calls)
-        self.http_agents = self._make_http_agents(http)
         self.parkings = {
             "rate": Parking(self.rate, clock),
             "chain_guard": Parking(self.guard, clock),
@@ -124,6 +126,10 @@ class Gateway(Service):
             "slot": Parking(self.slots, clock),
         }
         self.units = self._make_units()
+        self._registrations = Registrations(
+            self.admission, routes=routes, units=self.units, clock=clock, counters=self.counters
+        )
+        self.http_agents = self._make_http_agents(http)
         self._id_prefix = f"{lifetime.epoch:x}{chance.token_hex(ID_PREFIX_BYTES)}"
         self._ids = 0
         schemas = Schemas()
@@ -217,6 +223,7 @@ class Gateway(Service):
         self.timeouts = Timeouts(options.timeout, draw, fixed=fixed)
         self.backoff = Backoff(options.retry)
         self.budget = RetryBudget(options.budget)
+        self.admission = Admission(options.admission, draw)
 
     def _make_units(self) -> Units:
         return Units(
@@ -237,6 +244,7 @@ class Gateway(Service):
             http,
             routes=self._routes,
             peers=self.peers,
+            registrations=self._registrations,
             clock=self._clock,
             options=self.options.agents,
             instances_max=self.options.calls.peers_max,
@@ -302,6 +310,7 @@ class Gateway(Service):
             spawn=self._task,
             peers=self.peers,
             http_agents=self.http_agents,
+            registrations=self._registrations,
             units=self.units,
             rejoin=self._rejoin,
             entry=self._entry,

@@ -18,12 +18,14 @@ import structlog
 
 from agentgate.core.endpoint import AllowList, Site, check_path, preferred, read_endpoint
 from agentgate.gateway.http_request import head_of, probe_request
+from agentgate.gateway.registrations import come_again
 from agentgate.model import Card, Endpoint, HttpAnswer, HttpEnd, Problem, RouteSnapshot, logged, plain, problem
 from agentgate.ports.http import Place
 
 if TYPE_CHECKING:
     from agentgate.gateway.http_options import HttpAgentOptions
     from agentgate.gateway.peers import Peers
+    from agentgate.gateway.registrations import Registrations
     from agentgate.ports.clock import Clock
     from agentgate.ports.http import Exchange, HttpClient, Upstream
     from agentgate.ports.routes import Routes
@@ -79,6 +81,7 @@ class HttpAgents:
         *,
         routes: Routes,
         peers: Peers,
+        registrations: Registrations,
         clock: Clock,
         options: HttpAgentOptions,
         instances_max: int,
@@ -86,6 +89,7 @@ class HttpAgents:
         self._client = client
         self._routes = routes
         self._peers = peers
+        self._registrations = registrations
         self._clock = clock
         self._options = options
         self._allowed = AllowList(options.endpoint_allow)
@@ -131,6 +135,10 @@ class HttpAgents:
                 check_path(probe)
         except ValueError as error:
             return problem("bad_request", detail=str(error))
+        if instance not in self._agents:
+            wait_s = self._registrations.ask(instance)
+            if wait_s is not None:
+                return problem("overloaded", retry_after_s=wait_s, detail=come_again(wait_s))
         found = await self._addresses(site, self._agents.get(instance), url)
         if isinstance(found, Problem):
             return found

@@ -52,6 +52,10 @@ class Routes(Protocol):
         """
         ...
 
+    def knows(self, instance: str) -> bool:
+        """Whether it is there, or may come back: connected, away, or remembered from before a restart."""
+        ...
+
     def seen(self, instance: str) -> None:
         """Any frame came from it."""
         ...
