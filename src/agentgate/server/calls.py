@@ -228,7 +228,7 @@ def _merged(params: CallBody, said: CallHeaders) -> CallBody:
 
 
 def _may_see(identity: Identity, key: KeyId) -> bool:
-    return identity.name in (None, key.caller) or identity.may(OBSERVE) or identity.may(OPERATE)
+    return identity.name == key.caller or identity.may(OBSERVE) or identity.may(OPERATE)
 
 
 def _is_enforced(mechanisms: Mapping[str, str], name: str) -> bool:
