@@ -48,7 +48,7 @@ ONE, TWO = unit_of("one", 1), unit_of("two", 2)
 
 
 def child_of(unit: OpenUnit) -> Attribution:
-    return Attribution(unit.unit, unit.span_id, TRACE, unit.call.depth + 1)
+    return Attribution(unit.unit, unit.span_id, TRACE, "client", unit.call.depth + 1)
 
 
 def test_a_token_comes_first() -> None:

@@ -156,6 +156,7 @@ class Gateway(Service):
         filled = replace(
             call,
             id=call.id or self._new_id("c"),
+            user=call.user or call.caller,
             received_at=now,
             deadline=call.deadline or now + self.options.calls.root_deadline_s,
             trace_id=call.trace_id or self._chance.token_hex(TRACE_ID_BYTES),
@@ -270,7 +271,9 @@ class Gateway(Service):
         """Hand a unit to its process, with a token that says what it is part of."""
         call = unit.call
         self.counters.messages += 1
-        token = self.tokens.issue(UnitClaim(unit.id, call.parent_unit, call.trace_id, call.depth, unit.epoch))
+        token = self.tokens.issue(
+            UnitClaim(unit.id, call.parent_unit, call.trace_id, call.depth, unit.epoch, call.user)
+        )
         params = InvokeParams(
             task_type=call.task_type,
             caller=call.caller,

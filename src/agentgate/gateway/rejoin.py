@@ -116,7 +116,8 @@ class Rejoin:
             self._counters.rejoined_units += 1
             claim = self._tokens.read(report.token)
             deadline = self._clock.now() + seconds_of(report.remaining_ms)
-            unit.call = replace(unit.call, deadline=deadline, depth=claim.depth if claim is not None else 0)
+            depth, user = (claim.depth, claim.user) if claim is not None else (0, "")
+            unit.call = replace(unit.call, deadline=deadline, depth=depth, user=user or unit.call.user)
             slot = self._slots.adopt(unit.call, unit.instance, self._clock.now())
             self._units.resume(unit, slot)
         elif unit.stop_kind is not None:
@@ -157,6 +158,7 @@ def _call_of(record: Record, deadline: float) -> Call:
         payload=record.payload,
         tenant=key.tenant,
         caller=key.caller,
+        user=key.caller,
         deadline=deadline,
         trace_id=record.trace_id,
         parent_unit=record.parent_unit,

@@ -45,6 +45,7 @@ class Call(Struct, frozen=True, kw_only=True):
 
     tenant: str = DEFAULT_TENANT
     caller: str = "client"
+    user: str = ""  # on whose behalf its root was called, by default the root's caller; the chain inherits it
     received_at: float = 0.0
     deadline: float = 0.0
 
