@@ -18,6 +18,7 @@ from agentgate.control.retention import Retention
 from agentgate.directory.directory import Directory
 from agentgate.gateway.gateway import Gateway, GatewayOptions
 from agentgate.runtime.process_runner import ProcessRunner
+from agentgate.runtime.reporter import Reporter
 from agentgate.runtime.span_buffer import SpanBuffer
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Platform:
         await ports.spans.open()
         stack.push_async_callback(ports.spans.close)
         self.spans = await stack.enter_async_context(SpanBuffer(ports.spans, self.clock))
+        findings = Reporter(self.clock)
         self.directory = await stack.enter_async_context(
             Directory(
                 self.clock,
@@ -95,6 +97,7 @@ class Platform:
                 cards=settings.cards,
                 save=ports.store.save_routes,
                 load=ports.store.load_routes,
+                findings=findings,
             )
         )
         self.gateway = await stack.enter_async_context(
@@ -105,6 +108,7 @@ class Platform:
                 store=ports.store,
                 routes=self.directory,
                 spans=self.spans,
+                findings=findings,
                 lifetime=lifetime,
             )
         )

@@ -16,7 +16,7 @@ from tests.e2e.command import AGENTGATE, agentgate, environment, running
 
 Golden = Callable[[str, str], None]
 
-COMMANDS = ["serve", "dev", "run", "call", "agents", "chains", "breakers", "demo", "config"]
+COMMANDS = ["serve", "dev", "run", "call", "agents", "chains", "breakers", "findings", "demo", "config"]
 
 STOCK = """
 from agentgate import Agent, Context, Rejected

@@ -13,8 +13,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import structlog
-
 from agentgate.core.presence import Event, Presence, PresenceOptions, State
 from agentgate.core.ranges import require
 from agentgate.directory.agents import Agent, Instance
@@ -25,6 +23,7 @@ from agentgate.directory.saver import Load, Save, Saver
 from agentgate.model import SKILL_PREFIX, Card, Route, RouteSnapshot
 from agentgate.ports.clock import Clock
 from agentgate.ports.routes import RouteListener
+from agentgate.runtime.reporter import Reporter
 from agentgate.runtime.service import Service
 
 # Versions of one life of the gate begin at a multiple of this. How far the last life counted after its last save is
@@ -32,8 +31,6 @@ from agentgate.runtime.service import Service
 VERSION_BLOCK: Final = 1 << 20
 
 SAVE_DELAY_S_MAX: Final = 60.0  # a minute of lost registrations is the most that anybody could want
-
-log = structlog.get_logger("agentgate.directory")
 
 Told = Literal["nothing", "joined", "away", "draining", "lost"]
 
@@ -78,6 +75,7 @@ class Directory(Service):
         cards: CardOptions | None = None,
         save: Save | None = None,
         load: Load | None = None,
+        findings: Reporter | None = None,
     ) -> None:
         super().__init__()
         self._clock = clock
@@ -85,6 +83,7 @@ class Directory(Service):
         self._presence = presence or PresenceOptions()
         self._cards = cards or CardOptions()
         self._load = load
+        self._reporter = findings or Reporter(clock)
         self._saver = Saver(self.snapshot, save, self._options.save_delay_s) if save is not None else None
         self._agents: dict[tuple[str, str], Agent] = {}
         self._instances: dict[str, Instance] = {}
@@ -288,7 +287,8 @@ class Directory(Service):
             return
         for what in differences(card, instance.agent.route.card):
             self.findings[what.partition(":")[0]] += 1
-            log.warning("cards_differ", agent=card.agent, instance=instance.name, what=what)
+            tenant = instance.agent.tenant
+            self._reporter.report("cards_differ", card.agent, tenant=tenant, instance=instance.name, what=what)
 
     def _tell(self, instance: Instance) -> None:
         """Tell everybody where the instance stands now."""

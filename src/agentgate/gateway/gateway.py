@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from agentgate.ports.routes import Routes
     from agentgate.ports.store import Lifetime, Store
     from agentgate.ports.trace import SpanSink
+    from agentgate.runtime.reporter import Reporter
 
 ID_PREFIX_BYTES: Final = 5
 WATCH_S: Final = 1.0
@@ -84,7 +85,7 @@ class GatewayOptions:
 class Gateway(Service):
     """One gate. Entering it restores what was running; leaving it stops everything and leaves the records open."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - its ports, handed in by name
         self,
         options: GatewayOptions,
         *,
@@ -93,6 +94,7 @@ class Gateway(Service):
         store: Store,
         routes: Routes,
         spans: SpanSink,
+        findings: Reporter,
         lifetime: Lifetime,
     ) -> None:
         super().__init__()
@@ -101,6 +103,7 @@ class Gateway(Service):
         self._clock = clock
         self._chance = chance
         self._routes = routes
+        self.findings = findings
         self._make_policies(options, chance, lifetime)
         self.ledger = Ledger(store, clock, options.name, lifetime.epoch)
         self.flights = Flights(options.calls.flights_max)
@@ -225,6 +228,7 @@ class Gateway(Service):
             chance=self._chance,
             routes=self._routes,
             spans=spans,
+            findings=self.findings,
             modes=options.mechanisms,
             options=options.calls,
             counters=self.counters,

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agentgate.ports.clock import Chance, Clock
     from agentgate.ports.routes import Routes
     from agentgate.ports.trace import SpanSink
+    from agentgate.runtime.reporter import Reporter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,7 @@ class Parts:
     chance: Chance
     routes: Routes
     spans: SpanSink
+    findings: Reporter
     modes: Mapping[str, Mode]
     options: CallOptions
     counters: Counters

@@ -2,6 +2,7 @@
 
 from agentgate.model.call import DEFAULT_TENANT, Call, Effect, KeyId, OnDisconnect
 from agentgate.model.card import CHECK_PREFIX, PRIORITY_BY_TIER, SKILL_PREFIX, Card, Grade, Skill, Tier, check_type
+from agentgate.model.finding import Finding
 from agentgate.model.identity import AGENT_SCOPE, NEIGHBOUR, OBSERVE, OPERATE, SCOPES, SUBMIT, Identity
 from agentgate.model.outcome import Outcome, Problem, Status, failure, problem
 from agentgate.model.record import Change, Changed, Claim, Claimed, LedgerEvent, Record, RecordState, UnitRef
@@ -26,6 +27,7 @@ __all__ = [
     "Claim",
     "Claimed",
     "Effect",
+    "Finding",
     "Grade",
     "Identity",
     "KeyId",

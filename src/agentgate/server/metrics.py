@@ -50,6 +50,7 @@ class GateCollector(Collector):
             yield CounterMetricFamily(f"agentgate_{name}", meaning, value=getattr(counters, name))
         yield _labelled("outcomes", "Calls by what they came to", "code", _named(counters.outcomes))
         yield _labelled("would", "Decisions of observe mode", "decision", counters.would)
+        yield _labelled("findings", "What was noticed, every time", "kind", self._view.gateway.findings.totals)
         yield from self._directory()
         yield from self._queues()
         yield from self._spans()

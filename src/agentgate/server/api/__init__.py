@@ -10,6 +10,7 @@ from litestar.handlers import HTTPRouteHandler
 from agentgate.server.api.agents import agents
 from agentgate.server.api.breakers import breakers
 from agentgate.server.api.chains import chain
+from agentgate.server.api.findings import findings
 from agentgate.server.api.health import healthz, metrics, readyz
 
-HANDLERS: Final[list[HTTPRouteHandler]] = [healthz, readyz, metrics, agents, chain, breakers]
+HANDLERS: Final[list[HTTPRouteHandler]] = [healthz, readyz, metrics, agents, chain, breakers, findings]
