@@ -134,6 +134,7 @@ def gateway_options(settings: Settings) -> GatewayOptions:
         name=settings.gateway_name,
         mechanisms=settings.mechanisms,
         rate=settings.rate,
+        quota=settings.quota,
         chain=settings.chain,
         payload=settings.payload,
         cool_down=settings.cool_down,

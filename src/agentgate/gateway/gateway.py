@@ -24,6 +24,7 @@ from agentgate.core.cool_down import CoolDown, CoolDownOptions
 from agentgate.core.keys import shown_key
 from agentgate.core.payload import PayloadOptions
 from agentgate.core.policy import Mode
+from agentgate.core.quota import QuotaOptions, Quotas
 from agentgate.core.rate import RateLimiter, RateOptions
 from agentgate.core.slots import SlotOptions, Slots
 from agentgate.core.timeout import TimeoutOptions, Timeouts
@@ -71,6 +72,7 @@ class GatewayOptions:
     name: str = "gate"
     mechanisms: Mapping[str, Mode]
     rate: RateOptions
+    quota: QuotaOptions
     chain: ChainOptions
     payload: PayloadOptions
     cool_down: CoolDownOptions
@@ -202,6 +204,7 @@ class Gateway(Service):
     def _make_policies(self, options: GatewayOptions, chance: Chance, lifetime: Lifetime) -> None:
         draw = chance.draw
         self.rate = RateLimiter(options.rate)
+        self.quotas = Quotas(options.quota)
         self.guard = ChainGuard(options.chain)
         self.tokens = UnitTokens(lifetime.secret.encode())
         self.cool_down = CoolDown(options.cool_down)
@@ -233,6 +236,7 @@ class Gateway(Service):
             options=options.calls,
             counters=self.counters,
             rate=self.rate,
+            quotas=self.quotas,
             guard=self.guard,
             tokens=self.tokens,
             ledger=self.ledger,

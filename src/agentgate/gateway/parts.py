@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from agentgate.core.chain import ChainGuard
     from agentgate.core.cool_down import CoolDown
     from agentgate.core.policy import Mode
+    from agentgate.core.quota import Quotas
     from agentgate.core.rate import RateLimiter
     from agentgate.core.slots import Slots
     from agentgate.core.timeout import Timeouts
@@ -45,6 +46,7 @@ class Parts:
     options: CallOptions
     counters: Counters
     rate: RateLimiter
+    quotas: Quotas
     guard: ChainGuard
     tokens: UnitTokens
     ledger: Ledger

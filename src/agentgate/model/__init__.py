@@ -1,5 +1,6 @@
 """The vocabulary: frozen structs that are the wire format as well."""
 
+from agentgate.model.agent_settings import AgentQuota, AgentSettings
 from agentgate.model.call import DEFAULT_TENANT, Call, Effect, KeyId, OnDisconnect
 from agentgate.model.card import CHECK_PREFIX, PRIORITY_BY_TIER, SKILL_PREFIX, Card, Grade, Skill, Tier, check_type
 from agentgate.model.finding import Finding
@@ -20,6 +21,8 @@ __all__ = [
     "SCOPES",
     "SKILL_PREFIX",
     "SUBMIT",
+    "AgentQuota",
+    "AgentSettings",
     "Call",
     "Card",
     "Change",

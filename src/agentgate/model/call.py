@@ -57,6 +57,7 @@ class Call(Struct, frozen=True, kw_only=True):
     linked: bool = True  # False: made by an agent with open units, but nobody knows by which of them
 
     agent: str = ""
+    cost: float = 1.0  # in units of quotas; filled where there are any
     repeatable: bool = False
     skill_timeout_s: float | None = None
     attempt: int = 0

@@ -20,7 +20,8 @@ class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `repeatable` promises that running twice does no harm. `timeout_s` is the upper clamp of an attempt, its time-out
     while little is known, and the least root deadline. `check` says that the agent also offers the read
-    `check:<task_type>`, which tells whether an effect happened. Schemas are JSON Schema.
+    `check:<task_type>`, which tells whether an effect happened. `cost` is what a call counts for in quotas, in
+    units of the operator's choice. Schemas are JSON Schema.
     """
 
     task_type: str
@@ -30,6 +31,7 @@ class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
     grade: Grade = "required"
     compensate: str | None = None
     check: bool = False
+    cost: float = 1.0
     input_schema: dict[str, Any] | None = None
     output_schema: dict[str, Any] | None = None
 

@@ -53,6 +53,7 @@ class Agent:
         timeout_s: float | None = None,
         grade: Grade = "required",
         compensate: str | None = None,
+        cost: float = 1.0,
     ) -> Callable[[F], F]:
         """Register a handler for calls of this task type.
 
@@ -62,12 +63,15 @@ class Agent:
         `effect`: "write" runs once per idempotency key; "read" promises that nothing changes. `repeatable`: a write
         that may run again without harm. `timeout_s`: the longest an honest answer takes. What takes longer is told to
         stop and run again, if that does no harm; any other write is waited for until its caller's deadline.
-        `compensate`: the task type that undoes it. What the function raises says what happened: `Rejected` (a final
+        `compensate`: the task type that undoes it. `cost`: what a call counts for in the quotas of its user, 1 unit for
+        ordinary work. What the function raises says what happened: `Rejected` (a final
         no), `TryLater` (nothing happened), anything else (`handler_error`; `SystemExit` too: it ends the unit, not the
         agent).
         """
         if timeout_s is not None and timeout_s <= 0:
             raise ConfigError(f"`{task_type}`: timeout_s is more than 0 seconds, not {timeout_s}")
+        if not cost >= 0:
+            raise ConfigError(f"`{task_type}`: cost is at least 0 units, not {cost}")
         skill = Skill(
             task_type=_checked_name("a task type", task_type),
             effect=effect,
@@ -75,6 +79,7 @@ class Agent:
             timeout_s=timeout_s,
             grade=grade,
             compensate=compensate,
+            cost=cost,
         )
         return self._register(skill, _names_where_called())
 
