@@ -96,6 +96,8 @@ def _check_skill(skill: Skill, options: CardOptions) -> None:
     _check_name("a task type", skill.task_type, options)
     if skill.task_type.startswith(CHECK_PREFIX) and skill.effect != "read":
         raise ValueError(f"{skill.task_type!r} is the name of a check, and a check has to be declared a read")
+    if skill.exclusive and skill.effect == "read":
+        raise ValueError(f"{skill.task_type!r} is a read and exclusive; what changes nothing may run beside itself")
     if skill.compensate is not None:
         _check_name(f"the compensation of {skill.task_type!r}", skill.compensate, options)
     timeout_s = skill.timeout_s

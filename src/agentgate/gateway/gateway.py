@@ -118,6 +118,7 @@ class Gateway(Service):
         }
         self.units = Units(
             release=self._release_slot,
+            overstay=self._overstay_slot,
             send_stop=self.peers.send_stop,
             zombies_found=self.peers.zombies_found,
             guard=self.guard,
@@ -299,6 +300,10 @@ class Gateway(Service):
 
     def _release_slot(self, ticket: SlotTicket, outcome: Outcome) -> None:
         self.slots.settle(ticket, outcome, self._clock.now())
+        self.parkings["slot"].pump()
+
+    def _overstay_slot(self, ticket: SlotTicket) -> None:
+        self.slots.overstay(ticket, self._clock.now())
         self.parkings["slot"].pump()
 
     def _new_id(self, kind: str) -> str:

@@ -2,7 +2,17 @@
 
 from agentgate.model.agent_settings import AgentQuota, AgentSettings
 from agentgate.model.call import DEFAULT_TENANT, Call, Effect, KeyId, OnDisconnect
-from agentgate.model.card import CHECK_PREFIX, PRIORITY_BY_TIER, SKILL_PREFIX, Card, Grade, Skill, Tier, check_type
+from agentgate.model.card import (
+    CHECK_PREFIX,
+    PRIORITY_BY_TIER,
+    SKILL_PREFIX,
+    Card,
+    Exclusive,
+    Grade,
+    Skill,
+    Tier,
+    check_type,
+)
 from agentgate.model.finding import Finding
 from agentgate.model.identity import AGENT_SCOPE, NEIGHBOUR, OBSERVE, OPERATE, SCOPES, SUBMIT, Identity
 from agentgate.model.outcome import Outcome, Problem, Status, failure, problem
@@ -30,6 +40,7 @@ __all__ = [
     "Claim",
     "Claimed",
     "Effect",
+    "Exclusive",
     "Finding",
     "Grade",
     "Identity",
