@@ -46,15 +46,14 @@ class Placed(Struct):
     shelf: int
 
 
-PAYLOAD: Final = _encode(
-    Order(
-        order_id="A-20391",
-        customer="c-7719",
-        items=[Item(sku="lamp-e27-warm", count=2), Item(sku="cable-2m", count=1)],
-        total_cents=5_480,
-        note="leave it with the neighbour",
-    )
+_ORDER: Final = Order(
+    order_id="A-20391",
+    customer="c-7719",
+    items=[Item(sku="lamp-e27-warm", count=2), Item(sku="cable-2m", count=1)],
+    total_cents=5_480,
+    note="leave it with the neighbour",
 )
+PAYLOAD: Final = _encode(_ORDER)
 VALUE: Final = _encode(Placed(order_id="A-20391", state="on_shelf", shelf=12))
 
 
@@ -102,6 +101,12 @@ def card(agent: str) -> Card:
             Skill(task_type=WRITE, effect="write", input_schema=taken, output_schema=given),
         ),
     )
+
+
+def payload_of(size: int) -> bytes:
+    """The payload, with a note that makes it this long; no shorter than without one."""
+    order = msgspec.structs.replace(_ORDER, note="")
+    return _encode(msgspec.structs.replace(order, note="x" * (size - len(_encode(order)))))
 
 
 def hello(agent: str, instance: str, declared: Card | None = None) -> bytes:

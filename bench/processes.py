@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import select
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -18,6 +21,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 START_S: Final = 20.0
+SERVER_START_S: Final = 60.0  # LiteLLM takes its time
 STOP_S: Final = 10.0
 LOG_CHARS_SHOWN: Final = 2000
 
@@ -115,3 +119,82 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+@contextlib.contextmanager
+def on_core(core: int) -> Iterator[None]:
+    """What is started meanwhile runs on this core only."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def server(
+    arguments: list[str],
+    folder: Path,
+    port: int,
+    request: bytes,
+    environment: dict[str, str] | None = None,
+) -> Iterator[int]:
+    """A program that is given once it answers this request with 200, as its process id; it and its children are ended.
+
+    Raises `RuntimeError` with its last words when it does not.
+    """
+    log = folder / "log"
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            arguments,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            process_group=0,  # not a session of its own, which the scheduler would weigh apart from the rest
+        )
+    try:
+        _wait_for_answer(process, port, request, log)
+        yield process.pid
+    finally:
+        _end(process)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # what it left behind
+
+
+def ask(port: int, request: bytes) -> None:
+    """Send a request; raises `RuntimeError` with the answer when it does not say yes."""
+    if (heard := _answer(port, request))[9:10] != b"2":
+        raise RuntimeError(f"{request[:LOG_CHARS_SHOWN].decode()}\n\nwas answered:\n{heard.decode(errors='replace')}")
+
+
+def _answer(port: int, request: bytes) -> bytes:
+    """The begin of an answer; empty while nobody is there."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), STOP_S) as sock:
+            sock.sendall(request)
+            return sock.recv(LOG_CHARS_SHOWN)
+    except OSError:
+        return b""
+
+
+def _wait_for_answer(process: subprocess.Popen[bytes], port: int, request: bytes, log: Path) -> None:
+    until = time.monotonic() + SERVER_START_S
+    heard = b""
+    while process.poll() is None and time.monotonic() < until:
+        heard = _answer(port, request)
+        if heard[9:12] == b"200":
+            return
+        time.sleep(0.05)
+    last_words = log.read_text(errors="replace")[-LOG_CHARS_SHOWN:]
+    raise RuntimeError(f"{log.parent.name} did not start:\n{last_words}{heard.decode(errors='replace')}")

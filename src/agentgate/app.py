@@ -12,11 +12,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from agentgate.adapters.clock import SystemChance, SystemClock
+from agentgate.adapters.http import SystemHttp
 from agentgate.adapters.memory import MemorySpanStore, MemoryStore
 from agentgate.adapters.sqlite import SpanFilesOptions, SqliteSpanStore, SqliteStore
 from agentgate.control.retention import Retention
 from agentgate.directory.directory import Directory
-from agentgate.gateway.gateway import Gateway, GatewayOptions
+from agentgate.gateway.gateway import Gateway
+from agentgate.gateway.gateway_options import GatewayOptions
 from agentgate.runtime.process_runner import ProcessRunner
 from agentgate.runtime.reporter import Reporter
 from agentgate.runtime.span_buffer import SpanBuffer
@@ -24,6 +26,7 @@ from agentgate.runtime.span_buffer import SpanBuffer
 if TYPE_CHECKING:
     from agentgate.config import Settings
     from agentgate.ports.clock import Chance, Clock
+    from agentgate.ports.http import HttpClient
     from agentgate.ports.store import SpanStore, Store
 
 SECRET_BYTES: Final = 32
@@ -39,6 +42,7 @@ class Ports:
     chance: Chance
     store: Store
     spans: SpanStore
+    http: HttpClient | None = None  # None: no agent is reached by HTTP
 
 
 class SteadyWall:
@@ -100,6 +104,8 @@ class Platform:
                 findings=findings,
             )
         )
+        if ports.http is not None:
+            await stack.enter_async_context(ports.http)
         self.gateway = await stack.enter_async_context(
             Gateway(
                 gateway_options(settings),
@@ -110,6 +116,7 @@ class Platform:
                 spans=self.spans,
                 findings=findings,
                 lifetime=lifetime,
+                http=ports.http,
             )
         )
         await stack.enter_async_context(Retention(ports.store, ports.spans, self.clock, settings.retention))
@@ -125,7 +132,8 @@ def system_ports(settings: Settings) -> Ports:
         store = SqliteStore(path, ProcessRunner(), settings.ledger)
         days = SpanFilesOptions(keep_days=settings.store.span_days)
         spans = SqliteSpanStore(path.with_name(path.name + SPANS_SUFFIX), ProcessRunner(), days)
-    return Ports(clock=SystemClock(), chance=SystemChance(), store=store, spans=spans)
+    http = SystemHttp(settings.http, settings.payload.bytes_max)
+    return Ports(clock=SystemClock(), chance=SystemChance(), store=store, spans=spans, http=http)
 
 
 def gateway_options(settings: Settings) -> GatewayOptions:
@@ -144,6 +152,8 @@ def gateway_options(settings: Settings) -> GatewayOptions:
         retry=settings.retry,
         budget=settings.budget,
         calls=settings.calls,
+        agents=settings.agents,
+        silent_s=settings.presence.silent_s,
     )
 
 

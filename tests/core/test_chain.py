@@ -10,7 +10,7 @@ from agentgate.core.chain import ChainGuard, ChainOptions, ChainTicket
 from agentgate.core.policy import Admit, Refuse, Ticket
 from agentgate.core.traceparent import format_traceparent
 from agentgate.core.unit_token import UnitClaim, UnitTokens
-from agentgate.model import Call, Outcome, Problem
+from agentgate.model import Call, Outcome, Problem, qualified
 
 OK = Outcome(value=1)
 
@@ -266,3 +266,26 @@ def test_options_are_checked_when_they_are_made(wrong: dict[str, int]) -> None:
     """A blank or absurd setting is refused with its name (FAILURES F26)."""
     with pytest.raises(ValueError, match=next(iter(wrong))):
         ChainOptions(**wrong)
+
+
+def test_tenants_have_chains_and_budgets_of_their_own() -> None:
+    """I6: the same call ids, callers and agents in two tenants are two chains, and two budgets."""
+    guard = guard_of(calls_max=2, unlinked_per_minute=1)
+    for tenant in ("default", "blue"):
+        root = call_of("same", tenant=tenant, agent=qualified(tenant, "stock"))
+        admitted(guard, root)
+        guard.open_unit(f"u-{tenant}", root)
+    for tenant in ("default", "blue"):
+        child = call_of("child", tenant=tenant, parent_unit=f"u-{tenant}", target="till")
+        assert admitted(guard, child).chain.calls == 2
+        admitted(guard, call_of("free", tenant=tenant, linked=False))
+        assert refused(guard, call_of("more", tenant=tenant, linked=False)).code == "chain_limit"
+
+
+def test_a_loop_is_found_in_every_tenant() -> None:
+    """A7, I6: the agent that a capability led to is recognised by the name its tenant calls it."""
+    guard = guard_of()
+    root = call_of("root", tenant="blue", target="skill:look", agent=qualified("blue", "stock"))
+    unit = run_in(guard, root)
+    error = refused(guard, call_of("again", tenant="blue", target="stock", parent_unit=unit))
+    assert error.code == "loop"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentgate.core.keys import PART_LENGTH_MAX, check_parts, fingerprint, shown_key
+from agentgate.core.keys import PART_LENGTH_MAX, check_parts, fingerprint, shown_key, told_key
 from agentgate.model import Call, KeyId
 
 
@@ -18,6 +18,20 @@ def test_a_key_is_shown_as_its_parts() -> None:
     """C1: the text is caller, task type, business key and action; a call and its identity show the same."""
     made = call(caller="shop", action="retry_mail")
     assert shown_key(made) == shown_key(made.key_id) == "shop:confirm:order_1:retry_mail"
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ({}, "shop:confirm:order_1:run"),
+        ({"task_type": "check:confirm", "effect": "read"}, "shop:confirm:order_1:run"),
+        ({"task_type": "check:confirm", "effect": "read", "business_key": ""}, ""),
+        ({"task_type": "look", "effect": "read"}, ""),
+    ],
+)
+def test_a_check_is_told_the_key_it_asks_about(parts: dict[str, Any], told: str) -> None:
+    """C4: a check can look for what was written under the key; any other read has none."""
+    assert told_key(call(caller="shop", **parts)) == told
 
 
 @pytest.mark.parametrize(

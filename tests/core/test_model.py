@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from agentgate.model import Call, Card, KeyId, Outcome, Skill, check_type, failure
+from agentgate.model import (
+    Call,
+    Card,
+    KeyId,
+    LastAttempt,
+    Outcome,
+    Skill,
+    Span,
+    check_type,
+    failure,
+    in_order,
+    unfolded,
+)
 
 
 def test_a_card_knows_its_skills() -> None:
@@ -45,3 +58,30 @@ def test_the_parts_of_a_call_make_its_key() -> None:
     assert call.key_id == KeyId("default", "t", "me", "x", "o1", "run")
     assert call.keyed
     assert not Call(id="c", target="t", task_type="x", effect="read").keyed
+
+
+def test_the_last_attempt_of_a_call_travels_in_its_span() -> None:
+    """H1: one span for the call and one for each attempt are shown, although the last two are written as one."""
+    last = LastAttempt(
+        span_id="a",
+        instance="stock.1",
+        unit="u1",
+        attempt=2,
+        started_at=1.5,
+        wait_ms=2.0,
+        gap_ms=500.0,
+        queue_ms=0.5,
+        timeout_ms=2000.0,
+        notes=("half",),
+    )
+    written = Span(
+        kind="call", trace_id="t", span_id="c", call_id="c1", caller="shop", target="stock", task_type="look",
+        started_at=1.0, attempts=2, handler_ms=1.5, sent=True, notes=("would_cut",), request="{}", last=last,
+    )  # fmt: skip
+    call, attempt = unfolded(written)
+    assert call == msgspec.structs.replace(written, last=None)
+    assert (attempt.kind, attempt.parent_id, attempt.span_id, attempt.trace_id) == ("attempt", "c", "a", "t")
+    assert (attempt.unit, attempt.attempt, attempt.gap_ms, attempt.handler_ms) == ("u1", 2, 500.0, 1.5)
+    assert (attempt.notes, attempt.sent, attempt.request) == (("half",), True, "")
+    assert unfolded(call) == (call,)
+    assert sorted([attempt, call], key=in_order) == [call, attempt]

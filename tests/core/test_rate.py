@@ -188,3 +188,20 @@ def test_options_out_of_range_are_refused(field: str, value: float) -> None:
     """F106: a rate that lets nothing pass, or an arithmetic trick, is refused when it is read."""
     with pytest.raises(ValueError, match=f"{field} must be a number from"):
         RateOptions(**{field: value})  # type: ignore[arg-type]  # a wrong value is the point
+
+
+def test_what_is_left_of_a_rate_is_what_would_pass_at_once() -> None:
+    """B1: a stranger has the whole burst, whoever has sent has less, and nobody more than the burst, however long it
+    rests; asking leaves no trace.
+    """
+    policy = RateLimiter(TEN)
+    assert policy.left("default", "shop", 0.0) == 2
+    assert len(policy) == 0
+    found = [policy.left("default", "shop", 0.0)]
+    for _ in range(2):
+        admitted(policy, 0.0)
+        found.append(policy.left("default", "shop", 0.0))
+    assert found == [2, 1, 0]
+    assert [policy.left("default", "shop", now) for now in (0.05, 0.1, 0.15, 0.2, 100.0)] == [0, 1, 1, 2, 2]
+    parked(policy, 0.0)
+    assert policy.left("default", "shop", 0.1) == 0

@@ -306,23 +306,6 @@ def test_the_only_instance_is_not_avoided() -> None:
     assert wakes(slots) == {"first": "one"}
 
 
-def test_observing_never_waits() -> None:
-    """I2: a shadow ticket gets a slot if there is one, never counts past the limit, and says what would have been."""
-    slots = slots_of()
-    first, second = slots.shadow(call_of(), 0.0), slots.shadow(call_of(), 0.0)
-    assert [(ticket.instance, ticket.would) for ticket in (first, second)] == [("one", ""), ("one", "would_queue")]
-    assert slots.outstanding("stock") == 1
-    slots.settle(second, OK, 0.0)
-    assert slots.outstanding("stock") == 1
-    slots.settle(first, OK, 0.0)
-    assert slots.outstanding("stock") == 0
-    slots.drain("one")
-    for call in (call_of(), call_of(agent="nobody")):
-        lost = slots.shadow(call, 0.0)
-        assert (lost.instance, lost.would) == ("", "would_refuse")
-        slots.abandon(lost, 0.0)
-
-
 @pytest.mark.parametrize(
     "wrong",
     [

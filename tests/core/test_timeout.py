@@ -155,14 +155,6 @@ def test_switched_off_it_is_fixed() -> None:
     assert not policy.plan(call(), 200.0).explored
 
 
-def test_the_fixed_time_out_is_known_beside_the_learnt_one() -> None:
-    """I2: observing, an attempt gets the fixed time-out while the other is learnt; a declared one is both."""
-    policy = timeouts()
-    answer(policy, 1.0, 40)
-    assert timeout_s(policy) < policy.fixed_s(call()) == TimeoutOptions().default_s
-    assert policy.fixed_s(call(declared_s=3.0)) == 3.0
-
-
 def test_a_short_deadline_says_nothing_about_the_target() -> None:
     """Kind 4: an attempt cut before the target usually answers is no sample; `fair_s` says where that begins."""
     policy = timeouts()

@@ -9,7 +9,7 @@ import pytest
 from agentgate.core.traceparent import format_traceparent
 from agentgate.core.unit_token import UnitClaim, UnitTokens
 from agentgate.core.units import Attribution, Chain, OpenUnit, OpenUnits
-from agentgate.model import Call
+from agentgate.model import Call, plain, qualified
 
 TOKENS = UnitTokens(b"a secret of sixteen bytes")
 TRACE = "a" * 32
@@ -45,6 +45,7 @@ def units_of(*opened: OpenUnit) -> OpenUnits:
 
 
 ONE, TWO = unit_of("one", 1), unit_of("two", 2)
+BLUE = unit_of("three", 3, agent=qualified("blue", "order"), instance=qualified("blue", "i1"), tenant="blue")
 
 
 def child_of(unit: OpenUnit) -> Attribution:
@@ -157,3 +158,18 @@ def test_ancestors_are_named_nearest_first() -> None:
     units = units_of(top, middle, bottom)
     assert [unit.unit for unit in units.ancestors("bottom")] == ["bottom", "middle", "top"]
     assert list(units.ancestors("")) == []
+
+
+def test_units_of_another_tenant_are_nobodys() -> None:
+    """I6: by token, by trace or by process, an agent of the same name in another tenant is another agent."""
+    units = units_of(BLUE)
+    stolen = attributed(units, token=token_of(BLUE)).refused
+    assert stolen is not None
+    assert (stolen.code, stolen.detail) == ("lease_lost", "unit three is closed")
+    assert attributed(units, traceparent=format_traceparent(TRACE, span_of(3))).parent_unit == ""
+    assert attributed(units).parent_unit == ""
+    own = qualified("blue", "order")
+    assert attributed(units, caller=own, instance=BLUE.instance) == child_of(BLUE)
+    other = attributed(units, token=token_of(BLUE), caller=qualified("blue", "till")).refused
+    assert other is not None
+    assert (other.code, other.detail) == ("forbidden", f"unit three runs at {plain(own)}, not at till")

@@ -8,10 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from agentgate.adapters.dump import Dump
-from agentgate.model import Change, Claim, KeyId, LedgerEvent, Outcome, RouteSnapshot, failure
+from agentgate.model import Change, Claim, KeyId, LedgerEvent, Outcome, RecordState, RouteSnapshot, failure
 
 Kind = Literal[
-    "begin", "lookup", "claim", "change", "find_units", "open_records", "sweep", "save_routes", "load_routes"
+    "begin",
+    "lookup",
+    "claim",
+    "change",
+    "find_units",
+    "open_records",
+    "list_records",
+    "sweep",
+    "save_routes",
+    "load_routes",
 ]
 
 WEIGHTS: dict[Kind, int] = {
@@ -20,12 +29,15 @@ WEIGHTS: dict[Kind, int] = {
     "lookup": 8,
     "find_units": 5,
     "open_records": 3,
+    "list_records": 4,
     "sweep": 6,
     "begin": 3,
     "save_routes": 2,
     "load_routes": 1,
 }
 KEYS = tuple(KeyId("default", "stock", "order", "reserve", f"A-{number}", "run") for number in range(6))
+FIRST, LAST = (KEYS[0]._replace(business_key=end) for end in ("", "z"))
+STATES: tuple[RecordState, ...] = ("running", "done", "failed", "unknown")
 EVENTS: tuple[LedgerEvent, ...] = ("done", "failed", "not_sent", "lost", "not_done")
 GATEWAYS = ("one", "two")
 TTL_S = 86_400.0
@@ -118,6 +130,11 @@ class Stream:
 
     def _open_records(self, held: Dump) -> Step:
         return Step("open_records", (self.draws.choice((None, *KEYS)), self.draws.choice((1, 3, 100))))
+
+    def _list_records(self, held: Dump) -> Step:
+        state = self.draws.choice((None, *STATES))
+        bounds = self.draws.choice((FIRST, *KEYS)), self.draws.choice((LAST, *KEYS))
+        return Step("list_records", (*bounds, state, self.now, self.draws.choice((1, 3, 100))))
 
     def _sweep(self, held: Dump) -> Step:
         return Step("sweep", (self.now, self.draws.choice((1, 2, 100))))

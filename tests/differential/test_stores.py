@@ -55,7 +55,7 @@ def gist(answer: Any) -> Any:
 
 def signatures(step: Step, answer: Any, held: Dump) -> set[Any]:
     """What this step has shown: for each of its requests what was asked, in which state of its key, and the answer."""
-    if not isinstance(answer, list) or step.kind == "open_records":
+    if not isinstance(answer, list) or step.kind in ("open_records", "list_records"):
         return {(step.kind, gist(answer))}
     states = {record.key: record.state for record in held.records}
     return {

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import random
 import re
 import socket
@@ -47,7 +48,7 @@ def tethered(*arguments: str, cwd: Path, environ: Mapping[str, str] | None = Non
     """Run a command of agentgate; it is gone when this is left, or when the test's process is."""
     process = subprocess.Popen(
         [sys.executable, "-m", "agentgate.cli.demo.tether", *arguments],
-        env=environment(PYTHONPATH=str(ROOT), **(environ or {})),
+        env=environment(PYTHONPATH=os.pathsep.join((str(ROOT), str(ROOT / "src"))), **(environ or {})),
         cwd=cwd,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

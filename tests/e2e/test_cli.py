@@ -16,7 +16,7 @@ from tests.e2e.command import AGENTGATE, agentgate, environment, running
 
 Golden = Callable[[str, str], None]
 
-COMMANDS = ["serve", "dev", "run", "call", "agents", "chains", "breakers", "findings", "demo", "config"]
+COMMANDS = ["serve", "dev", "run", "call", "chains", "breakers", "findings", "demo", "agents", "config"]
 
 STOCK = """
 from agentgate import Agent, Context, Rejected
@@ -45,7 +45,9 @@ def stock_file(folder: Path, text: str = STOCK) -> Path:
 # --- help and mistakes
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS, "config check", "config show", "config schema"])
+@pytest.mark.parametrize(
+    "command", ["", *COMMANDS, "agents list", "agents off", "agents on", "config check", "config show", "config schema"]
+)
 def test_every_command_explains_itself(command: str, golden: Golden) -> None:
     """`--help` of each command says what it does, with an example; the texts are reviewed as a whole."""
     done = agentgate(*command.split(), "--help")
@@ -171,6 +173,13 @@ def test_serve_run_call_and_look(tmp_path: Path) -> None:
             assert [agent["agent"] for agent in found["agents"]] == ["stock"]
             assert "stock  standard" in agentgate("agents", "reserve", "--url", url).stdout
             assert agentgate("agents", "other", "--url", url).stdout == ""
+
+            assert agentgate("agents", "off", "stock", "--reason", "ticket 7", "--url", url).returncode == 0
+            assert "off by somebody on this machine: ticket 7" in agentgate("agents", "--url", url).stdout
+            assert "ticket 7" in agentgate("call", "stock", "reserve", "order_5", '"A"', "--url", url).stderr
+            assert json.loads(agentgate("agents", "on", "stock", "--url", url, "--json").stdout)["on"]
+            missing = agentgate("agents", "off", "nobody", "--reason", "ticket 7", "--url", url)
+            assert (missing.returncode, "no agent 'nobody'" in missing.stderr) == (1, True)
             chain = agentgate("chains", "order_1", "--url", url)
             assert "cli → stock reserve order_1  done" in chain.stdout
             assert "└── attempt 1 at " in chain.stdout

@@ -22,6 +22,8 @@ CREATE TABLE ledger (
     UNIQUE (tenant, target, caller, task_type, business_key, action)
 );
 
+CREATE INDEX ledger_failed ON ledger (tenant, target, caller, task_type, business_key, action) WHERE state = 'failed';
+
 CREATE INDEX ledger_open ON ledger (state) WHERE state IN ('running', 'unknown');
 
 CREATE INDEX ledger_settled ON ledger (expires_at) WHERE state IN ('done', 'failed');

@@ -42,7 +42,7 @@ def test_every_default_is_valid_and_loads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["retries: {}", "retry: {attempts: 3}", "retry: {max_attempts: many}", "mechanisms: {idempotency: observe}"]
+    "text", ["retries: {}", "retry: {attempts: 3}", "retry: {max_attempts: many}", "mechanisms: {tracing: observe}"]
 )
 def test_what_the_loader_refuses_an_editor_marks(text: str, tmp_path: Path) -> None:
     """Unknown names, wrong types and modes that a mechanism does not know."""

@@ -10,6 +10,7 @@ from agentgate.config import Row, load, rows
 from agentgate.config.keys import NOT_BUILT
 from agentgate.core.findings import KINDS
 from agentgate.errors import CODES
+from agentgate.server.metric_rows import ROWS
 from tests.conftest import Golden
 
 HELP: Final = Path(__file__).with_name("help")
@@ -54,6 +55,17 @@ COMMANDS: Final = """# Commands
 What `--help` of every command says; this page is made from it.
 """
 
+METRICS: Final = """# Metrics
+
+`GET /metrics` in the text format of Prometheus. Names of agents appear in no label, of which there may be thousands;
+`agentgate agents`, `agentgate breakers` and `agentgate chains` have them.
+
+This page is made from the table that `/metrics` is written from. Counters begin at 0 with the gate: look at their rate.
+
+| metric | type | label | meaning | when to worry |
+|---|---|---|---|---|
+"""
+
 
 def test_the_page_of_the_configuration(page: Golden) -> None:
     """I7: every key with its default, what it means, and what too high and too low do."""
@@ -93,3 +105,12 @@ def test_the_page_of_the_commands(page: Golden) -> None:
         title = "agentgate" if file.stem == "agentgate" else f"agentgate {file.stem.replace('_', ' ')}"
         parts.append(f"\n## {title}\n\n```text\n{file.read_text(encoding='utf-8').strip()}\n```\n")
     page("reference/commands.md", "".join(parts))
+
+
+def test_the_page_of_the_metrics(page: Golden) -> None:
+    """H2: every metric that `/metrics` gives, what it means, and when to worry."""
+    lines = [
+        f"| `{row.full_name}` | {row.kind} | {f'`{row.label}`' if row.label else ''} | {row.meaning} | {row.worry} |\n"
+        for row in ROWS
+    ]
+    page("reference/metrics.md", METRICS + "".join(lines))

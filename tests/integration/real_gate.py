@@ -45,6 +45,11 @@ class RunningGate:
     async def get(self, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> Answer:
         return await asyncio.to_thread(_ask, self.server.port, method, path, headers or {})
 
+    async def post(self, path: str, body: object, **headers: str) -> Answer:
+        """`_` in the name of a header is `-`."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await asyncio.to_thread(_ask, self.server.port, "POST", path, named, json.dumps(body))
+
     async def until(self, happened: Callable[[], bool]) -> None:
         for _ in range(1_000):
             if happened():
@@ -53,10 +58,10 @@ class RunningGate:
         pytest.fail("it did not happen within ten seconds")
 
 
-def _ask(port: int, method: str, path: str, headers: Mapping[str, str]) -> Answer:
+def _ask(port: int, method: str, path: str, headers: Mapping[str, str], body: str | None = None) -> Answer:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     with contextlib.closing(connection):
-        connection.request(method, path, headers=dict(headers))
+        connection.request(method, path, body, headers=dict(headers))
         answer = connection.getresponse()
         return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
 

@@ -16,6 +16,7 @@ from agentgate import Agent, CallFailed, Context, Gate
 from agentgate.errors import ConfigError
 from agentgate.model import Card, Skill
 from agentgate.model.link import LINK_PATH, SUBPROTOCOL
+from agentgate.server.metric_rows import ROWS
 from agentgate.server.options import ServerOptions
 from agentgate.server.patient_http import PatientHttp
 from agentgate.server.service import ServerService
@@ -263,6 +264,15 @@ async def test_labels_of_metrics_are_bounded() -> None:
         assert samples(answer)["agentgate_agents", ""] == 100
         assert b"agent_1" not in answer.body
         assert len(answer.body.splitlines()) < 200
+
+
+@realtime
+async def test_metrics_are_the_rows_of_their_page() -> None:
+    """H2: what is scraped is exactly the table from which docs/reference/metrics.md is made, with its words."""
+    async with running_gate() as gate:
+        lines = (await gate.get("/metrics")).body.decode().splitlines()
+    described = [line.removeprefix("# HELP ") for line in lines if line.startswith("# HELP ")]
+    assert described == [f"{row.full_name} {row.meaning}" for row in ROWS]
 
 
 @realtime

@@ -146,7 +146,7 @@ REFUSED = [
     # good alone, wrong together
     "circuit_breaker: {open_seconds: 30,\n open_max_seconds: 20}",
     # switches
-    "mechanisms: {idempotency: observe}",
+    "mechanisms: {tracing: observe}",
     "mechanisms: {concurrency: off}",
     "mechanisms: {circuit_breaker: maybe}",
     "mechanisms: {wait_graph: enforce}",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgate.directory import CardOptions, Directory, DirectoryOptions
-from agentgate.model import Card, Skill
+from agentgate.model import Card, Skill, qualified
 from tests.properties.directory_kit import HandClock, card, watched
 
 # --- union of cards
@@ -50,13 +50,30 @@ def test_equal_cards_are_kept_once() -> None:
 
 
 def test_tenants_do_not_see_each_other() -> None:
-    """An agent of one tenant is no route of another."""
+    """I6: an agent of one tenant is no route of another, also when agents and processes have the same names."""
     directory = Directory(HandClock())
-    directory.hello("a", card("stock", "reserve"), "i1")
+    directory.hello("a", card("stock", "reserve"), qualified("a", "i1"))
+    directory.hello("default", card("till"), "i1")
     assert directory.resolve("b", "stock") is None
     assert directory.resolve("b", "skill:reserve") is None
+    directory.hello("b", card("stock"), qualified("b", "i1"))
+    directory.gone(qualified("b", "i1"))
+    for tenant, agents in (("a", ["stock"]), ("b", []), ("default", ["till"])):
+        routes = directory.snapshot(tenant).routes
+        assert [(route.tenant, route.agent, route.instances) for route in routes] == [
+            (tenant, agent, ("i1",)) for agent in agents
+        ]
+        assert [info.agent for info in directory.agents(tenant)] == agents
+        assert directory.snapshot(tenant) is directory.snapshot(tenant)  # made once a version
+    assert [route.instances for route in directory.snapshot().routes] == [("a\x1fi1",), ("i1",)]
+
+
+def test_a_process_belongs_to_one_agent() -> None:
+    """I6: a process that is one agent's is refused as another's, with the names as its tenant knows them."""
+    directory = Directory(HandClock())
+    directory.hello("a", card("stock"), qualified("a", "i1"))
     with pytest.raises(ValueError, match="the instance 'i1' belongs to the agent 'stock' already"):
-        directory.hello("b", card("stock"), "i1")
+        directory.hello("a", card("till"), qualified("a", "i1"))
 
 
 # --- bounds and bad cards

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgate.directory import Directory
 from agentgate.directory.directory import VERSION_BLOCK
 from agentgate.errors import StoreBroke
-from agentgate.model import RouteSnapshot
+from agentgate.model import AS_DECLARED, AgentSettings, RouteSnapshot, SwitchedOff
 from agentgate.testing.loop import run_virtual
 from tests.properties.directory_kit import HandClock, Witness, card, move, watched
 
@@ -149,3 +150,70 @@ async def leave_with_a_hanging_store() -> float:
 def test_a_store_that_hangs_does_not_hold_up_the_end() -> None:
     """Leaving gives the last save two seconds, no more."""
     assert run_virtual(leave_with_a_hanging_store) == 3.0
+
+
+# --- what operators set
+
+
+OFF = AgentSettings(off=SwitchedOff(by="ada", at=7.0, reason="why"))
+
+
+def test_what_operators_set_outlives_the_agent_and_the_gate() -> None:
+    """A6: an agent that was switched off is off when its processes, or the gate, come back; others stay as they are."""
+    clock = HandClock()
+    directory = Directory(clock)
+    for name in ("stock", "order"):
+        directory.hello("default", card(name, "reserve"), f"{name}-1")
+    assert directory.configure("other", "stock", OFF) is None
+    assert directory.configure("default", "nobody", OFF) is None
+    version = directory.snapshot().version
+    route = directory.configure("default", "stock", OFF)
+    assert route is not None
+    assert (route.settings, route.card.skill("reserve") is not None) == (OFF, True)
+    assert directory.snapshot().version > version
+    directory.drain("stock-1")
+    directory.gone("stock-1")
+    restarted = Directory(HandClock())
+    restarted.restore(directory.snapshot())
+    restarted.hello("default", card("stock", "reserve"), "stock-2")
+    for life in (directory, restarted):
+        [order, stock] = life.agents()
+        assert (order.off, stock.off) == (None, OFF.off)
+        target = life.resolve("default", "skill:reserve")
+        assert target is not None
+        assert target.agent == "order", "a capability is looked for where it is on"
+
+
+def test_an_agent_about_which_nothing_is_left_to_say_is_forgotten() -> None:
+    """A6, B14: switched on again while nobody runs it, it is no route any more."""
+    directory = Directory(HandClock())
+    directory.hello("default", card("stock", "reserve"), "i1")
+    directory.configure("default", "stock", OFF)
+    directory.gone("i1")
+    assert directory.resolve("default", "skill:reserve") is None
+    assert directory.resolve("default", "stock") is not None
+    directory.configure("default", "stock", AS_DECLARED)
+    assert (directory.agents(), directory.snapshot().routes) == ([], ())
+
+
+def test_a_switch_is_stored_before_it_is_confirmed() -> None:
+    """A6: `save_now` returns when the store has it, or raises; then it is tried again."""
+    saved: list[RouteSnapshot] = []
+    failures = [1, 0, 0, 0]
+
+    async def save(snapshot: RouteSnapshot) -> None:
+        if failures.pop(0):
+            raise StoreBroke("busy")
+        saved.append(snapshot)
+
+    async def story() -> None:
+        async with Directory(LoopClock(), save=save) as directory:
+            directory.hello("default", card("stock"), "i1")
+            directory.configure("default", "stock", OFF)
+            with pytest.raises(StoreBroke):
+                await directory.save_now()
+            await directory.save_now()
+            assert saved[-1].routes[0].settings == OFF
+
+    run_virtual(story)
+    run_virtual(Directory(LoopClock()).save_now)

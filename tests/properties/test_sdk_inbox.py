@@ -93,6 +93,24 @@ def test_other_work_starts_beside_it(params: InvokeParams, *, repeatable: bool) 
     assert receive(inbox, "u2", params, repeatable=repeatable) == "start"
 
 
+def test_what_has_no_record_joins_nothing_and_is_joined_by_nothing() -> None:
+    """I2: a unit that the gate keeps no record of runs whatever else runs, or was done, under its key."""
+    inbox = Inbox()
+    unrecorded = msgspec.structs.replace(asked(), unrecorded=True)
+    assert receive(inbox, "u1", unrecorded) == "start"
+    assert receive(inbox, "u2") == "start"
+    assert receive(inbox, "u3", unrecorded) == "start"
+    for unit in ("u1", "u3"):
+        inbox.finish(unit, FAILED)
+    assert receive(inbox, "u4") == "known", "it joins the recorded one"
+    inbox.finish("u2", DONE)
+    assert receive(inbox, "u5", unrecorded) == "start"
+    inbox.finish("u5", DONE)
+    inbox.ack(4)
+    assert inbox.kept == 1
+    assert receive(inbox, "u6") == "start", "only the answer without a record is left"
+
+
 def test_bodies_are_compared_as_the_ledger_does() -> None:
     """DESIGN 12.8: the order of keys does not matter, 1 and 1.0 differ."""
     inbox = Inbox()

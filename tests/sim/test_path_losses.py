@@ -46,6 +46,7 @@ def test_a_check_tells_that_it_happened() -> None:
             one.leave()
             check = await two.next()
             assert (check.params.task_type, check.params.payload) == ("check:ship", {"n": 2})
+            assert check.params.key == "shop:ship:o1:run"
             two.answer(check, {"parcel": 7})
             assert (await call).value == {"parcel": 7}
             assert (await client.call("bank", "ship", "o1", {"n": 2})).value == {"parcel": 7}

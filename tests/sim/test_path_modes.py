@@ -66,6 +66,33 @@ def test_idempotency_off_runs_a_repeat_again() -> None:
     play(story)
 
 
+@pytest.mark.parametrize("mode", ["off", "observe"])
+def test_a_lost_run_without_a_record_is_not_run_again(mode: Mode) -> None:
+    """C4, I2: when the instance of a write is lost and the ledger knows nothing of it, nobody can tell, and it says
+    so; observed, a run that has a record is asked about as ever.
+    """
+
+    async def story() -> None:
+        async with gate(settings=switched("idempotency", mode)) as platform:
+            one = WirePeer(platform, "bank", skills=SKILLS).connect()
+            client = WirePeer(platform, "shop").connect()
+            calls = [client.call("bank", "ship", "o1") for _ in range(2)]
+            units = [await one.next() for _ in calls]
+            assert {unit.params.unrecorded for unit in units} == ({True} if mode == "off" else {True, False})
+            two = WirePeer(platform, "bank", skills=SKILLS).connect()
+            one.leave()
+            if mode == "observe":
+                check = await two.next()
+                assert check.params.task_type == "check:ship"
+                two.answer(check, "shipped")
+                assert (await calls[0]).value == "shipped"
+            codes = [(await call).code for call in calls]
+            assert codes == [("outcome_unknown" if mode == "off" else ""), "outcome_unknown"]
+            assert two.invoked.empty()
+
+    play(story)
+
+
 def test_retry_off_is_one_attempt() -> None:
     """I2, DESIGN 8: off is one attempt."""
 
@@ -161,8 +188,10 @@ def test_observing_retries_makes_none_and_says_so() -> None:
     play(story)
 
 
-def test_observing_the_timeout_cuts_nothing_that_the_fixed_one_would_not() -> None:
-    """I2: the limit is learnt and noted; attempts get the fixed ten seconds."""
+def test_observing_the_timeout_cuts_nothing() -> None:
+    """I2: the limit is learnt and noted, and only the call's deadline cuts; an attempt that never answers is learnt
+    from as if it had been cut.
+    """
 
     async def story() -> None:
         async with gate(settings=switched("dynamic_timeout", "observe")) as platform:
@@ -176,13 +205,18 @@ def test_observing_the_timeout_cuts_nothing_that_the_fixed_one_would_not() -> No
             assert platform.gateway.timeouts.p95_s("bank", "pay") is not None
             slow = client.call("bank", "pay", "slow")
             unit = await agent.next()
-            await asyncio.sleep(8)
+            await asyncio.sleep(20)
             agent.answer(unit, "paid")
             assert (await slow).value == "paid"
             counters = platform.gateway.counters
             assert (counters.would["would_cut"], counters.late_answers) == (1, 0)
             spans = await platform.spans.chain("slow")
             assert [span.notes for span in spans if span.kind == "call"] == [("would_cut",)]
+            hanging = client.call("bank", "pay", "never", timeout_ms=15_000)
+            unit = await agent.next()
+            assert (await hanging).code == "deadline_exceeded"
+            agent.answer(unit, "paid")
+            assert (counters.would["would_cut"], counters.late_answers) == (2, 1)
 
     play(story)
 

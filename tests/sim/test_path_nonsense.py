@@ -7,10 +7,13 @@ import json
 import random
 from typing import Any
 
+from agentgate.app import Platform
+from agentgate.config import Settings
 from tests.sim.wire_peer import SKILLS, WirePeer, gate, play
 
 NAMES = ("id", "unit", "key", "seq", "params", "value", "error", "agent", "instance", "card", "skills", "target")
 METHODS = (None, "hello", "call", "cancel", "progress", "beat", "drain", "routes", "nope", 3)
+WORDS = ("hello", "hello", "call", "call", "answer", "answer", "cancel", "progress", "drain", "beat", "routes")
 SESSIONS = 800
 
 
@@ -93,6 +96,95 @@ def test_nonsense_on_the_link_harms_nobody_else() -> None:
             assert "internal" not in gateway.counters.outcomes
             assert (len(gateway.peers), len(gateway.flights), len(gateway.units)) == (2, 0, 0)
             assert gateway.slots.outstanding("bank") == 0
+
+    play(story)
+
+
+class Liar:
+    """An agent that knows the words of the link, and says them in any order, about units and calls old and new."""
+
+    def __init__(self, platform: Platform, draws: random.Random, number: int) -> None:
+        self.reasons: list[str] = []
+        self._draws = draws
+        self._units = ["u0"]
+        self._tokens = [""]
+        self._name = draws.choice(("bank", "liar"))
+        self._instance = f"liar-{number}-{self._name}"
+        self._session = platform.gateway.connect(self._hear, self.reasons.append)
+
+    def speak(self, word: str = "") -> None:
+        """One message that is right by itself."""
+        draws = self._draws
+        word = word or draws.choice(WORDS)
+        params: dict[str, Any] = {"id": "c1", "unit": draws.choice(self._units), "note": "n", "reason": "r"}
+        message: dict[str, Any] = {"jsonrpc": "2.0", "id": f"c{draws.randrange(5)}", "method": word, "params": params}
+        if word == "hello":
+            message["params"] = self._hello()
+        elif word == "call":
+            message["params"] = a_call(draws) | {"token": draws.choice(self._tokens)}
+        elif word == "answer":
+            message = {"jsonrpc": "2.0", "id": draws.choice(self._units), "result": self._answer()}
+        self._session.on_frame(json.dumps(message).encode())
+
+    def leave(self) -> None:
+        """Vanish."""
+        self._session.closed()
+
+    def _hello(self) -> dict[str, Any]:
+        draws = self._draws
+        units = [self._report(unit) for unit in self._units if draws.random() < 0.5]
+        skills = [{"task_type": "look", "effect": "read"}, {"task_type": "pay"}][draws.randrange(2) :]
+        card = {"agent": self._name, "concurrency": draws.choice((1, 8)), "skills": skills}
+        return {"agent": self._name, "instance": self._instance, "card": card, "units": units, "calls": ["c1"]}
+
+    def _report(self, unit: str) -> dict[str, Any]:
+        report: dict[str, Any] = {"unit": unit, "token": self._draws.choice(self._tokens), "remaining_ms": 10**6}
+        return report | ({"answer": self._answer()} if self._draws.random() < 0.5 else {})
+
+    def _answer(self) -> dict[str, Any]:
+        draws = self._draws
+        error = {"code": draws.choice(("rejected", "overloaded", "internal", "x")), "fault": "refused", "sent": True}
+        said: dict[str, Any] = {"value": nonsense(draws)} if draws.random() < 0.5 else {"error": error}
+        return said | {"seq": draws.choice((0, 1, 2, 10**9, -1)), "unseen": draws.random() < 0.1}
+
+    def _hear(self, data: bytes) -> None:
+        said = json.loads(data)
+        for message in said if isinstance(said, list) else [said]:
+            if message.get("method") == "invoke":
+                self._units.append(message["id"])
+                self._tokens.append(message["params"]["token"])
+
+
+def test_the_words_of_the_link_in_any_order_harm_nobody_else() -> None:
+    """B14, I6: units answered twice, by others, or never, and hellos at any time: the gate keeps its books straight."""
+
+    async def story() -> None:
+        draws = random.Random(2)
+        settings = Settings(mechanisms={"circuit_breaker": "off"})  # it would spare the agents most of it
+        async with gate(settings=settings) as platform:
+            client = WirePeer(platform, "shop").connect()
+            for number in range(400):
+                liar = Liar(platform, draws, number)
+                if draws.random() < 0.8:
+                    liar.speak("hello")
+                calls = [client.call(name, "pay", f"k{number}", timeout_ms=50) for name in ("bank", "liar", "liar")]
+                for _ in range(15):
+                    liar.speak()
+                    await asyncio.sleep(draws.choice((0, 0, 0.01)))
+                liar.leave()
+                assert "a message could not be handled" not in liar.reasons
+                del calls
+            await asyncio.sleep(60)
+            agent = WirePeer(platform, "bank", skills=SKILLS).connect()
+            call = client.call("bank", "pay", "alive")
+            agent.answer(await agent.next(), "paid")
+            assert (await call).value == "paid"
+            await asyncio.sleep(1)
+            gateway = platform.gateway
+            assert "internal" not in gateway.counters.outcomes
+            assert (len(gateway.peers), len(gateway.flights), len(gateway.units)) == (2, 0, 0)
+            assert gateway.counters.attempts > 100, "the story has to reach the agents"
+            assert (gateway.slots.outstanding("bank"), gateway.slots.outstanding("liar")) == (0, 0)
 
     play(story)
 

@@ -18,7 +18,7 @@ from agentgate.adapters.memory.span_store import MemorySpanStore
 from agentgate.adapters.memory.store import MemoryStore
 from agentgate.app import Platform, Ports, build
 from agentgate.config import Settings
-from agentgate.model import Card, Outcome, Skill, problem
+from agentgate.model import NEIGHBOUR, Card, Identity, Outcome, Skill, problem
 from agentgate.model.link import Answer, InvokeParams, UnitReport
 from agentgate.ports.store import Store
 from agentgate.testing.loop import run_virtual
@@ -35,11 +35,11 @@ SKILLS = (READ, WRITE, CHECKED, CHECK, REPEATABLE)
 STORY_S = 120.0  # of virtual time: a story that is not over by then never will be
 
 
-def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def play(story: Callable[[], Coroutine[Any, Any, None]], *, seconds: float = STORY_S) -> None:
     """Run a story on virtual time."""
 
     async def bounded() -> None:
-        async with asyncio.timeout(STORY_S):
+        async with asyncio.timeout(seconds):
             await story()
 
     run_virtual(bounded)
@@ -82,10 +82,13 @@ class WirePeer:
         skills: tuple[Skill, ...] = (),
         concurrency: int = 8,
         tier: Any = "standard",
+        identity: Identity = NEIGHBOUR,
+        instance: str = "",
     ) -> None:
         self.platform = platform
         self.name = name
-        self.instance = f"{name}-{next(self._instances)}"
+        self.identity = identity
+        self.instance = instance or f"{name}-{next(self._instances)}"
         self.card = Card(agent=name, skills=skills, concurrency=concurrency, tier=tier) if skills else None
         self.invoked: asyncio.Queue[Invoked] = asyncio.Queue(1000)
         self.messages: list[dict[str, Any]] = []
@@ -99,7 +102,7 @@ class WirePeer:
     def connect(self, *, units: tuple[UnitReport, ...] = ()) -> WirePeer:
         """Open a (new) connection and say hello."""
         self.closed_because = ""
-        self.session = self.platform.gateway.connect(self._receive, self._closed)
+        self.session = self.platform.gateway.connect(self._receive, self._closed, self.identity)
         hello = {
             "agent": self.name,
             "instance": self.instance,

@@ -5,11 +5,8 @@ from __future__ import annotations
 from agentgate.model import Span
 
 
-def is_named(span: Span, trace_or_key: str) -> bool:
-    """Whether a query by trace, key or business key means the trace of this span."""
-    return trace_or_key != "" and trace_or_key in (span.trace_id, span.key, span.business_key)
-
-
-def in_order(span: Span) -> tuple[float, int, str]:
-    """The order of a chain: by start; a call before its attempts, which start in the same instant."""
-    return span.started_at, span.attempt, span.span_id
+def is_named(span: Span, trace_or_key: str, tenant: str) -> bool:
+    """Whether a tenant's query by trace, key or business key means the trace of this span."""
+    if trace_or_key == "" or span.tenant != tenant:
+        return False
+    return trace_or_key in (span.trace_id, span.key, span.business_key)

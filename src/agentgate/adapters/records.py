@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from agentgate.errors import StoreBadInput
 from agentgate.model import Record
@@ -23,6 +24,12 @@ def encode(record: Record) -> str:
         return _ENCODER.encode(record).decode()
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise StoreBadInput(f"the request cannot be stored: {error}") from error
+
+
+def light(record: Record) -> Record:
+    """A record as it is listed: without what a caller has sent and was given."""
+    outcome = None if record.outcome is None else replace(record.outcome, value=None)
+    return replace(record, payload=None, outcome=outcome)
 
 
 def decode(stored: bytes | str) -> list[Record]:

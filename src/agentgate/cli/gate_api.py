@@ -6,6 +6,7 @@ import json
 import os
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse
 from typing import Any, Final
@@ -40,10 +41,23 @@ def base_url(url: str | None) -> str:
 
 def read(url: str | None, *path: str, missing_ok: bool = False) -> Any:
     """The JSON answer of a path, each part of it quoted; None when there is no such thing and that is `missing_ok`."""
+    return _ask(url, path, missing_ok=missing_ok)
+
+
+def put(url: str | None, *path: str, body: dict[str, Any]) -> Any:
+    """The JSON answer to a body that is put there."""
+    return _ask(url, path, method="PUT", body=json.dumps(body).encode())
+
+
+def _ask(
+    url: str | None, path: Sequence[str], *, method: str = "GET", body: bytes | None = None, missing_ok: bool = False
+) -> Any:
     base = base_url(url)
     address = base + "/" + "/".join(quote(part, safe="") for part in path)
+    headers = {} if body is None else {"Content-Type": "application/json"}
+    request = urllib.request.Request(address, body, headers, method=method)  # noqa: S310 - `base_url` lets only http(s) pass
     try:
-        with _opener.open(address, timeout=TIMEOUT_S) as answer:
+        with _opener.open(request, timeout=TIMEOUT_S) as answer:
             return json.loads(_body(answer))
     except urllib.error.HTTPError as error:
         if error.code == HTTPStatus.NOT_FOUND and missing_ok:

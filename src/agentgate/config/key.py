@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-Kind = Literal["number", "whole number", "yes or no", "text", "list"]
+Kind = Literal["number", "whole number", "yes or no", "text", "list", "rows"]
 KINDS: Final[dict[type, Kind]] = {float: "number", int: "whole number", bool: "yes or no", str: "text"}
 
 # Words for "none" where an option may be off.
@@ -33,7 +33,9 @@ class Key:
     @property
     def kind(self) -> Kind:
         """What the file has to hold: the type of the option."""
-        return "list" if get_origin(self.hint) is tuple else KINDS[self._types[0]]
+        if get_origin(self.hint) is tuple:
+            return "list" if self._types[0] is str else "rows"
+        return KINDS[self._types[0]]
 
     @property
     def may_be_off(self) -> bool:
@@ -54,7 +56,9 @@ class Key:
 
     def shown(self, value: object) -> object:
         """A value of the option, as the file would have it."""
-        if isinstance(value, tuple):
+        if self.kind == "list" and isinstance(value, tuple):
+            return ", ".join(value)
+        if self.kind == "rows":
             rows: list[object] = msgspec.to_builtins(value)
             return [_without_blanks(row) for row in rows]
         return _tidy(value / self.scale) if isinstance(value, float) and self.scale != 1.0 else value
@@ -74,10 +78,12 @@ class Key:
         if self.may_be_off and value in OFF:
             return None
         wanted = self.kind
-        if wanted == "list":
+        if wanted == "rows":
             return self._rows(value)
         if wanted == "text" and isinstance(value, str):
             return value
+        if wanted == "list" and (items := _items(value)) is not None:
+            return items
         if wanted == "yes or no" and (word := _yes_or_no(value)) is not None:
             return word
         if wanted == "number" and isinstance(value, int | float) and not isinstance(value, bool):
@@ -108,6 +114,15 @@ def _yes_or_no(value: object) -> bool | None:
     if isinstance(value, bool):
         return value
     return {"yes": True, "on": True, "no": False, "off": False}.get(value) if isinstance(value, str) else None
+
+
+def _items(value: object) -> tuple[str, ...] | None:
+    """A list of texts, or one text with commas in between, as in an environment variable."""
+    if isinstance(value, str):
+        return tuple(item for part in value.split(",") if (item := part.strip()))
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(value)
+    return None
 
 
 def _tidy(number: float) -> float:

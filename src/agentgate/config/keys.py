@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from agentgate.adapters.http import HttpOptions
 from agentgate.config.key import Key
 from agentgate.config.settings import StoreOptions
 from agentgate.control.retention import RetentionOptions
@@ -24,6 +25,7 @@ from agentgate.core.quota import QuotaOptions
 from agentgate.core.rate import RateOptions
 from agentgate.core.timeout import TimeoutOptions
 from agentgate.directory import CardOptions, DirectoryOptions
+from agentgate.gateway.http_options import HttpAgentOptions
 from agentgate.gateway.options import CallOptions
 from agentgate.server.options import ServerOptions
 
@@ -40,7 +42,7 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("server.name", ServerOptions, "name",
         "what this gateway is called in records and by agents; a restarted gate needs the same one"),
     Key("server.frame_bytes_max", ServerOptions, "frame_bytes_max",
-        "the largest message of the link",
+        "the largest message of the link, and the largest body of a call over HTTP",
         "one peer can make the gate hold much memory", "agents with many unconfirmed answers cannot connect again"),
     Key("server.queue_bytes_max", ServerOptions, "queue_bytes_max",
         "how far a peer may be behind with reading before it is cut",
@@ -92,8 +94,14 @@ KEYS: Final[tuple[Key, ...]] = (
         "an unknown outcome is checked at most this often",
         "unknown outcomes are settled late", "agents are busy with checks"),
     Key("calls.peer_calls_max", CallOptions, "peer_calls_max",
-        "open calls of one process",
+        "open calls of one process, or of one caller over HTTP",
         "one process takes the gate's memory", "busy processes are refused"),
+    Key("calls.http_calls_max", CallOptions, "http_calls_max",
+        "open calls over HTTP",
+        "the gate runs out of memory", "callers are refused under load"),
+    Key("calls.answer_within_seconds", CallOptions, "answer_within_s",
+        "a keyed call over HTTP that takes longer is answered with 202 and goes on",
+        "connections wait that proxies cut", "callers have to ask twice for what is nearly done"),
     Key("calls.peers_max", CallOptions, "peers_max",
         "processes connected at once",
         "the gate runs out of memory", "processes are turned away"),
@@ -328,6 +336,43 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("directory.card_bytes_max", CardOptions, "card_bytes_max",
         "the largest card",
         "every connect carries a large card", "agents cannot say what they do"),
+
+    Key("agents.endpoint_allow", HttpAgentOptions, "endpoint_allow",
+        "hosts and networks in which HTTP agents may be",
+        "whoever may register makes the gate call what is none of their business", "honest agents are refused"),
+    Key("agents.ttl_seconds", HttpAgentOptions, "ttl_s",
+        "how long a registration holds without being renewed",
+        "calls go to agents that have gone without a word", "a short stall of the agent ends its registration"),
+    Key("agents.late_seconds", HttpAgentOptions, "late_s",
+        "how long after its deadline an HTTP agent may still answer a write",
+        "connections of hanging agents stay open", "late answers are lost and their keys become unknown"),
+    Key("agents.connections_max", HttpAgentOptions, "connections_max",
+        "the largest concurrency that one HTTP instance may declare",
+        "the process runs out of file descriptors", "large instances are refused"),
+    Key("agents.probe_seconds", HttpAgentOptions, "probe_s",
+        "how often an HTTP agent with a probe is asked whether it lives",
+        "lost agents are found late", "agents and gate are busy with probes"),
+    Key("agents.probe_timeout_seconds", HttpAgentOptions, "probe_timeout_s",
+        "how long a probe may take",
+        "hanging agents are found late", "a short stall takes an agent away"),
+    Key("agents.probes_max", HttpAgentOptions, "probes_max",
+        "probes on their way at once",
+        "many connections are made in one moment", "hanging probes delay those of others"),
+    Key("agents.connect_seconds", HttpOptions, "connect_s",
+        "how long a connection to an HTTP agent may take to come about",
+        "calls wait for hosts that are gone", "one lost packet fails a call"),
+    Key("agents.idle_seconds", HttpOptions, "idle_s",
+        "how long an answer that has begun may stop",
+        "broken answers hold a place", "a short stall loses an answer"),
+    Key("agents.answer_seconds", HttpOptions, "answer_s",
+        "how long an answer may take from its first byte to its last",
+        "dripping answers hold a place", "slow networks lose large answers"),
+    Key("agents.keep_seconds", HttpOptions, "keep_s",
+        "how long an unused connection is kept",
+        "requests meet connections that the agent has just closed", "every call makes a connection"),
+    Key("agents.head_bytes_max", HttpOptions, "head_bytes_max",
+        "the largest head of an answer",
+        "one agent can make the gate hold memory", "honest answers are refused"),
 )
 # fmt: on
 

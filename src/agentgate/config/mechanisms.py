@@ -45,7 +45,7 @@ MECHANISMS: Final[dict[str, Mechanism]] = {
         when_off="chains are bounded by their deadline alone",
     ),
     "idempotency": Mechanism(
-        modes=SWITCH,
+        modes=SWITCH_WITH_OBSERVE,
         meaning="a repeated key is answered from the ledger and runs once",
         when_off="no look-up and no claim: a repeat runs again",
     ),
@@ -63,7 +63,9 @@ MECHANISMS: Final[dict[str, Mechanism]] = {
         when_off="only the call that was told to wait waits",
     ),
     "concurrency": Mechanism(
-        modes=("enforce",), meaning="at most `concurrency` units an instance, a bounded queue before it", when_off=""
+        modes=("enforce", "observe"),
+        meaning="at most `concurrency` units an instance, a bounded queue before it",
+        when_off="",
     ),
     "circuit_breaker": Mechanism(
         modes=SWITCH_WITH_OBSERVE,

@@ -20,6 +20,7 @@ TYPES: Final[dict[Kind, dict[str, Any]]] = {
     "whole number": {"type": "integer"},
     "yes or no": {"enum": [True, False, "yes", "no", "on", "off"]},
     "text": {"type": "string"},
+    "list": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]},
 }
 
 
@@ -42,7 +43,7 @@ def _modes(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def _values(key: Key) -> dict[str, Any]:
-    if key.kind == "list":
+    if key.kind == "rows":
         return _list_schema([key.hint])[0][0]
     kind = TYPES[key.kind]
     return {"anyOf": [kind, {"enum": OFF_AS_READ}]} if key.may_be_off else kind
@@ -50,7 +51,7 @@ def _values(key: Key) -> dict[str, Any]:
 
 def _rows_of_lists() -> dict[str, Any]:
     """What the rows of lists look like, for all keys that are lists."""
-    return _list_schema([key.hint for key in KEYS if key.kind == "list"])[1]
+    return _list_schema([key.hint for key in KEYS if key.kind == "rows"])[1]
 
 
 def _list_schema(hints: list[Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final, get_type_hints
 
+from agentgate.adapters.http import HttpOptions
 from agentgate.config.mechanisms import default_modes
 from agentgate.control.retention import RetentionOptions
 from agentgate.core.backoff import BackoffOptions
@@ -24,6 +25,7 @@ from agentgate.core.ranges import require
 from agentgate.core.rate import RateOptions
 from agentgate.core.timeout import TimeoutOptions
 from agentgate.directory import CardOptions, DirectoryOptions
+from agentgate.gateway.http_options import HttpAgentOptions
 from agentgate.gateway.options import CallOptions
 from agentgate.server.options import ServerOptions
 
@@ -82,6 +84,8 @@ class Settings:
     directory: DirectoryOptions = field(default_factory=DirectoryOptions)
     cards: CardOptions = field(default_factory=CardOptions)
     retention: RetentionOptions = field(default_factory=RetentionOptions)
+    agents: HttpAgentOptions = field(default_factory=HttpAgentOptions)
+    http: HttpOptions = field(default_factory=HttpOptions)
     mechanisms: Mapping[str, Mode] = field(default_factory=default_modes)
 
     @property

@@ -123,6 +123,18 @@ class AgentSlots:
             return True
         return priority_of(rival.call) == priority_of(call) and 0 < call.place < rival.place
 
+    def least_busy(self) -> Instance | None:
+        """Observe mode: who takes a call for which there is no room; those that are in before those that are not."""
+        here = [item for item in self.instances.values() if item.phase == "here"]
+        return min(here, key=lambda item: (item.standing != "in", item.outstanding, item.turn), default=None)
+
+    def squeeze_in(self, ticket: SlotTicket, instance: Instance, now: float) -> None:
+        """Observe mode: let it run there without a slot."""
+        self._turn += 1
+        instance.turn = self._turn
+        ticket.seat, ticket.term, ticket.seated_at, ticket.stage = instance, instance.term, now, "new"
+        ticket.hold(self.keys)
+
     def seat(self, ticket: SlotTicket, instance: Instance, now: float) -> None:
         """Give the call a slot of this instance."""
         self._turn += 1
@@ -149,6 +161,16 @@ class AgentSlots:
                 free = chosen
             self.queue.remove(head)
             self.seat(head, free, now)
+            wakes.append(Wake(head, Admit(head)))
+        return wakes
+
+    def dispatch_over_limit(self, now: float) -> list[Wake]:
+        """Observe mode: those who waited for anybody to come do not wait for room."""
+        wakes: list[Wake] = []
+        while (head := self.queue.head()) is not None and (busy := self.least_busy()) is not None:
+            self.queue.remove(head)
+            self.squeeze_in(head, busy, now)
+            head.would = "would_queue"
             wakes.append(Wake(head, Admit(head)))
         return wakes
 

@@ -32,7 +32,7 @@ from agentgate.core.policy import Admit, Refuse, Ticket, Wake
 from agentgate.core.ranges import require
 from agentgate.core.unit_token import UnitTokens
 from agentgate.core.units import Attribution, Chain, OpenUnit, OpenUnits
-from agentgate.model import Call, Outcome, Problem, problem
+from agentgate.model import Call, Outcome, Problem, plain, problem
 
 MINUTE_S: Final = 60.0
 
@@ -73,8 +73,8 @@ class ChainGuard:
     def __init__(self, options: ChainOptions) -> None:
         self._options = options
         self.units = OpenUnits()
-        self._chains: dict[str, Chain] = {}  # of live calls, by call id
-        self._unlinked: BoundedMap[str, deque[float]] = BoundedMap(options.callers_max)
+        self._chains: dict[tuple[str, str], Chain] = {}  # of live calls, by tenant and call id
+        self._unlinked: BoundedMap[tuple[str, str], deque[float]] = BoundedMap(options.callers_max)
 
     def ask(self, call: Call, now: float) -> Problem | None:
         """The refusal that `admit` would give now."""
@@ -100,7 +100,7 @@ class ChainGuard:
         taken.chain.calls -= 1
         if taken.parent is not None:
             taken.parent.calls -= 1
-        stamps = self._unlinked.peek(taken.call.caller)
+        stamps = self._unlinked.peek(_sender(taken.call))
         if taken.stamp is not None and stamps is not None and taken.stamp in stamps:
             stamps.remove(taken.stamp)
 
@@ -115,7 +115,7 @@ class ChainGuard:
 
     def open_unit(self, unit: str, call: Call, *, instance: str = "", span_id: str = "", epoch: int = 0) -> None:
         """A unit begins to run this call; `span_id` is the span its handler is given, by default the call's own."""
-        chain = self._chains.get(call.id) or self._chain_above(call)
+        chain = self._chains.get((call.tenant, call.id)) or self._chain_above(call)
         self.units.open(OpenUnit(unit, call, chain, instance=instance, span_id=span_id or call.span_id, epoch=epoch))
 
     def close_unit(self, unit: str) -> None:
@@ -139,7 +139,7 @@ class ChainGuard:
 
     def _over_budget(self, call: Call, now: float) -> Problem | None:
         limit = self._options.unlinked_per_minute
-        recent = self._unlinked.peek(call.caller) or deque()
+        recent = self._unlinked.peek(_sender(call)) or deque()
         while recent and recent[0] <= now - MINUTE_S:
             recent.popleft()
         if len(recent) < limit:
@@ -160,13 +160,14 @@ class ChainGuard:
 
     def _take(self, call: Call, now: float, *, would: str = "") -> ChainTicket:
         parent = self.units.get(call.parent_unit)
-        chain = self._chains[call.id] = parent.chain if parent is not None else Chain()
+        chain = parent.chain if parent is not None else Chain()
+        self._chains[call.tenant, call.id] = chain
         chain.calls += 1
         if parent is not None:
             parent.calls += 1
         ticket = ChainTicket(call, would, chain=chain, parent=parent)
         if not call.linked and self._options.unlinked_per_minute:
-            self._stamps_of(call.caller).append(now)
+            self._stamps_of(_sender(call)).append(now)
             ticket.stamp = now
         return ticket
 
@@ -174,18 +175,22 @@ class ChainGuard:
         assert isinstance(ticket, ChainTicket), "a ticket of another policy"
         assert not ticket.done, "a chain ticket ends once"
         ticket.done = True
-        self._chains.pop(ticket.call.id, None)
+        self._chains.pop((ticket.call.tenant, ticket.call.id), None)
         return ticket
 
     def _chain_above(self, call: Call) -> Chain:
         parent = self.units.get(call.parent_unit)
         return parent.chain if parent is not None else Chain()
 
-    def _stamps_of(self, caller: str) -> deque[float]:
-        stamps = self._unlinked.get(caller)
+    def _stamps_of(self, sender: tuple[str, str]) -> deque[float]:
+        stamps = self._unlinked.get(sender)
         if stamps is None:
-            stamps = self._unlinked[caller] = deque(maxlen=self._options.unlinked_per_minute)
+            stamps = self._unlinked[sender] = deque(maxlen=self._options.unlinked_per_minute)
         return stamps
+
+
+def _sender(call: Call) -> tuple[str, str]:
+    return call.tenant, call.caller
 
 
 def _is_same_work(call: Call, above: Call) -> bool:
@@ -193,7 +198,7 @@ def _is_same_work(call: Call, above: Call) -> bool:
         call.task_type == above.task_type
         and call.business_key == above.business_key
         and call.action == above.action
-        and call.target in (above.target, above.agent)
+        and call.target in (above.target, plain(above.agent))
         and (bool(call.business_key) or fingerprint(call.payload) == fingerprint(above.payload))
     )
 

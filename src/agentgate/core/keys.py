@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from msgspec.json import Encoder
 
-from agentgate.model import Call, KeyId, Problem, problem
+from agentgate.model import CHECK_PREFIX, Call, KeyId, Problem, problem
 
 PART_LENGTH_MAX: Final = 200  # characters; room for an URL-like name, and an index entry stays small
 FINGERPRINT_BYTES: Final = 16
@@ -41,6 +41,16 @@ def shown_key(key: Call | KeyId) -> str:
     if text.count(":") == _SEPARATORS and "%" not in text:
         return text
     return ":".join(_escaped(part) for part in (key.caller, key.task_type, key.business_key, key.action))
+
+
+def told_key(call: Call) -> str:
+    """The key that the target is told: of a write its own, of a check that of the write it asks about, else none."""
+    if call.keyed:
+        return shown_key(call)
+    if not (call.business_key and call.task_type.startswith(CHECK_PREFIX)):
+        return ""
+    asked = call.key_id
+    return shown_key(asked._replace(task_type=asked.task_type.removeprefix(CHECK_PREFIX)))
 
 
 def fingerprint(payload: Any) -> str:

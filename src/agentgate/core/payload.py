@@ -70,7 +70,7 @@ def decode(raw: bytes, options: PayloadOptions) -> Any:
     try:
         value = _decode(raw)
     except (MsgspecError, RecursionError) as error:
-        raise WireError(_reason(raw, error, options)) from None
+        raise WireError(reason(raw, error, options)) from None
     found = flaw(raw, value, options)
     if found is not None:
         raise WireError(found)
@@ -104,8 +104,8 @@ def flaw(raw: bytes, value: Any, options: PayloadOptions) -> str | None:
     return None
 
 
-def _reason(raw: bytes, error: Exception, options: PayloadOptions) -> str:
-    """A sentence for bytes that the decoder refused, the most telling cause first."""
+def reason(raw: bytes, error: Exception, options: PayloadOptions) -> str:
+    """A sentence for bytes that a strict decoder refused, the most telling cause first."""
     if isinstance(error, RecursionError):
         return _too_deep(options)
     try:

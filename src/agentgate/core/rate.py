@@ -74,6 +74,7 @@ class RateLimiter:
         self._parked_max = options.parked_max
         self._interval_s = 1.0 / options.rate_per_s
         self._rest_s = (options.burst - 1) * self._interval_s
+        self.burst = options.burst
         self._senders: BoundedMap[tuple[str, str], _Sender] = BoundedMap(SENDERS_MAX, keep=lambda s: bool(s.parked))
         self._turns: list[tuple[float, int, _Sender]] = []
         self._numbers = count()  # tell equal turns apart
@@ -85,6 +86,16 @@ class RateLimiter:
         """The refusal that `admit` would give now."""
         sender = self._senders.peek((call.tenant, call.caller))
         return None if sender is None or self._is_free(sender, now) else self._refusal(sender, call, now)
+
+    def left(self, tenant: str, caller: str, now: float) -> int:
+        """How many calls of this sender would pass at once."""
+        sender = self._senders.peek((tenant, caller))
+        if sender is None:
+            return self.burst
+        if not self._is_free(sender, now):
+            return 0
+        waited_s = min(now - sender.turn, self._rest_s)
+        return 1 + int((waited_s + EARLY_S) / self._interval_s)
 
     def admit(self, call: Call, now: float) -> Decision:
         """Let the call pass, park it until its turn, or refuse it."""

@@ -13,6 +13,9 @@ Decides, for a call whose agent is known, between a slot now, a place in the age
 - An exclusive key is held by one call at a time, until its unit has ended (`core.exclusive`), with the exception below.
 - Limits are never passed, with one exception: a unit that was found running after a reconnect counts at once
   (`adopt`). An instance that declares a smaller limit when it comes back keeps what it runs.
+- Observed only, the limit makes nobody wait: a call that finds no room runs all the same, at the least busy instance,
+  and is counted nowhere. What can run nowhere (everybody is away) waits, or is refused, as ever; so does what waits for
+  an exclusive key, for a lock cannot be observed only.
 
 How it works. What changes is marked, and `tick` works off what is marked: queues with free slots, deadlines, times at
 which an instance returns. Until then `next_deadline` says "now". Agents and instances are bounded by the directory,
@@ -36,8 +39,9 @@ __all__ = ["AgentState", "Health", "InstanceState", "SlotOptions", "SlotTicket",
 class Slots:
     """Hands out the slots of all agents; see `core.policy` for the shape."""
 
-    def __init__(self, options: SlotOptions) -> None:
+    def __init__(self, options: SlotOptions, *, observes: bool = False) -> None:
         self._options = options
+        self._observes = observes
         self._agents: dict[str, AgentSlots] = {}
         self._instances: dict[str, Instance] = {}
         self._alarms: Alarms[SlotTicket | AgentSlots] = Alarms()
@@ -57,7 +61,7 @@ class Slots:
         instance = agent.pick(call.avoid, now)
         if instance is not None and agent.is_turn_of(call, instance):
             return None
-        return agent.refusal(call, now)
+        return None if self._observes and agent.least_busy() is not None else agent.refusal(call, now)
 
     def admit(self, call: Call, now: float) -> Admit | Park | Refuse:
         """A slot now, a place in the queue, or a refusal."""
@@ -66,6 +70,8 @@ class Slots:
             return Refuse(self._no_route(call))
         if call.deadline <= now:
             return Refuse(_expired(call))
+        if self._observes and agent.keys.is_free(call) and agent.least_busy() is not None:
+            return Admit(self.shadow(call, now))
         instance = agent.pick(call.avoid, now)
         if instance is not None and agent.is_turn_of(call, instance):
             ticket = self._new_ticket(call, now)
@@ -78,27 +84,31 @@ class Slots:
         """Never wait: the least busy instance, with a slot if there is one, and a note if there is none."""
         ticket = self._new_ticket(call, now)
         agent = self._agents.get(call.agent)
-        instance = agent.pick(call.avoid, now) if agent is not None else None
-        if agent is not None and instance is not None:
+        if agent is None:
+            ticket.would = "would_overload"
+            return ticket
+        instance = agent.pick(call.avoid, now)
+        if instance is not None:
             agent.seat(ticket, instance, now)
             return ticket
-        known = [item for item in agent.instances.values() if item.phase == "here"] if agent is not None else []
-        ticket.would = "would_queue" if known else "would_refuse"
-        ticket.seat = min(known, key=lambda item: item.outstanding, default=None)
+        ticket.would = "would_queue" if agent.refusal(call, now) is None else "would_overload"
+        if (busy := agent.least_busy()) is not None:
+            agent.squeeze_in(ticket, busy, now)
         return ticket
 
     def settle(self, ticket: Ticket, outcome: Outcome, now: float) -> None:  # noqa: ARG002 - the shape of a policy
         """The unit has ended: its slot is free."""
         taken = _own(ticket)
-        if taken.stage == "seated":
+        if taken.seat is not None and taken.stage != "seatless":
             self._learn(taken, now)
         self.abandon(taken, now)
 
     def overstay(self, ticket: SlotTicket, now: float) -> None:
         """Its unit does not stop: its slot is free all the same, its exclusive key is not until `settle`."""
-        assert ticket.stage == "seated", "only who has a slot can overstay"
+        assert ticket.stage in ("seated", "new"), "only who runs can overstay"
         self._learn(ticket, now)
-        self._vacate(ticket)
+        if ticket.stage == "seated":
+            self._vacate(ticket)
         ticket.stage = "seatless"
 
     def abandon(self, ticket: Ticket, now: float) -> None:  # noqa: ARG002 - the shape of a policy
@@ -252,7 +262,8 @@ class Slots:
 
     def _serve(self, agent: AgentSlots, now: float) -> list[Wake]:
         if agent.is_present(now):
-            return agent.dispatch(now)
+            wakes = agent.dispatch(now)
+            return wakes + agent.dispatch_over_limit(now) if self._observes else wakes
         if self._agents.get(agent.agent) is agent and not agent.keys:
             del self._agents[agent.agent]
         waiting = agent.queue.of_type(None)

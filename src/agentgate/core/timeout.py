@@ -215,10 +215,6 @@ class Timeouts:
             self._explore(plan, call.deadline - now)
         return plan
 
-    def fixed_s(self, call: Call) -> float:
-        """What this call's attempts get while nothing is learnt, or nothing is to come of it."""
-        return self._limits(call)[1]
-
     def answered(self, plan: TimeoutPlan, duration_s: float) -> None:
         """The attempt was answered, within its time-out or (its deadline having been shorter) after it."""
         estimate = plan.estimate

@@ -4,12 +4,15 @@ Decides to whom a call is attributed: to the unit whose handler made it, or to n
 the first that applies (DESIGN 4.3):
 
 1. A **unit token**. It must be one of ours, of a unit that is open under the same epoch, and of the caller itself.
-   Otherwise the call is refused: `lease_lost` when the unit is closed, unknown or granted anew, `forbidden` when it is
-   another agent's. A handler that goes on after its unit has ended must not start new work in its name.
+   Otherwise the call is refused: `lease_lost` when the unit is closed, unknown, granted anew or another tenant's,
+   `forbidden` when it is another agent's. A handler that goes on after its unit has ended must not start new work in
+   its name.
 2. The **traceparent** of an open unit of the caller: what a plain HTTP library sends along by itself.
 3. The **only open unit** of the calling process: there is nothing else it could have been made in.
 4. Nobody. The call is a root; with a traceparent it continues that trace. When the process has several open units, one
    of them must have made it: it is marked as not linked, counts against a budget (`core.chain`) and is shown.
+
+Agents and processes are known here by their qualified names (`model.names`).
 
 How it works. A register by unit, by the span that the handler was given, and by process. It holds what runs, so its
 size is bounded by the slots of all agents.
@@ -26,7 +29,7 @@ from msgspec import Struct
 
 from agentgate.core.traceparent import parse_traceparent
 from agentgate.core.unit_token import UnitTokens
-from agentgate.model import Call, Problem, problem
+from agentgate.model import Call, Problem, plain, problem, tenant_of
 
 
 class Chain(Struct, eq=False):
@@ -119,7 +122,7 @@ class OpenUnits:
             above = self._by_unit.get(above.call.parent_unit)
 
     def attribute(self, tokens: UnitTokens, token: str, traceparent: str, caller: str, instance: str) -> Attribution:
-        """Where a call of this caller belongs; token and traceparent as they came, empty for none."""
+        """Where a call of this caller (qualified) belongs; token and traceparent as they came, empty for none."""
         if token:
             return self._by_token(tokens, token, caller)
         trace = parse_traceparent(traceparent) if traceparent else None
@@ -138,10 +141,10 @@ class OpenUnits:
         if claim is None:
             return Attribution(refused=problem("lease_lost", detail="the unit token is not one of this gate"))
         unit = self._by_unit.get(claim.unit)
-        if unit is None or unit.epoch != claim.epoch:
+        if unit is None or unit.epoch != claim.epoch or unit.call.tenant != tenant_of(caller):
             return Attribution(refused=problem("lease_lost", detail=f"unit {claim.unit} is closed"))
         if unit.call.agent != caller:
-            detail = f"unit {claim.unit} runs at {unit.call.agent}, not at {caller}"
+            detail = f"unit {claim.unit} runs at {plain(unit.call.agent)}, not at {plain(caller)}"
             return Attribution(refused=problem("forbidden", detail=detail))
         return _child_of(unit)
 

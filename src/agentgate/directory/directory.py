@@ -13,6 +13,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from msgspec.structs import replace
+
 from agentgate.core.presence import Event, Presence, PresenceOptions, State
 from agentgate.core.ranges import require
 from agentgate.directory.agents import Agent, Instance
@@ -20,7 +22,7 @@ from agentgate.directory.alarms import Alarms
 from agentgate.directory.cards import CardOptions, check_card, check_instance, differences
 from agentgate.directory.listing import AgentInfo
 from agentgate.directory.saver import Load, Save, Saver
-from agentgate.model import SKILL_PREFIX, Card, Route, RouteSnapshot
+from agentgate.model import SKILL_PREFIX, AgentSettings, Card, Endpoint, Route, RouteSnapshot, plain, qualified
 from agentgate.ports.clock import Clock
 from agentgate.ports.routes import RouteListener
 from agentgate.runtime.reporter import Reporter
@@ -89,7 +91,8 @@ class Directory(Service):
         self._instances: dict[str, Instance] = {}
         self._skills: dict[tuple[str, str], set[str]] = {}  # (tenant, task type) -> names of agents that declare it
         self._version = 0
-        self._snapshot: RouteSnapshot | None = None  # of this version, once somebody asked
+        # Of this version, once somebody asked: of everybody (None), and of single tenants.
+        self._snapshots: dict[str | None, RouteSnapshot] = {}
         self._parts = AsyncExitStack()
         self._listeners: list[RouteListener] = []
         self._alarms = Alarms[Instance](self.tick)
@@ -116,11 +119,10 @@ class Directory(Service):
             for name in route.instances[: self._options.instances_max]:
                 if name not in self._instances:
                     presence = Presence(self._presence, now, expected=True)
-                    self._add(Instance(name, agent, route.card, presence))
-            if agent.instances:
-                self._reindex(agent)
-            else:
-                del self._agents[route.tenant, route.agent]
+                    self._add(Instance(name, agent, route.card, presence, route.endpoints.get(name)))
+            agent.settings = route.settings
+            self._reindex(agent)
+            self._forget_if_gone(agent)
         self._version = (snapshot.version // VERSION_BLOCK + 1) * VERSION_BLOCK
         self._changed()
 
@@ -135,24 +137,45 @@ class Directory(Service):
         found = self._agents.get((tenant, target))
         return found.route if found is not None else None
 
-    def snapshot(self) -> RouteSnapshot:
-        """All routes, with their version."""
-        if self._snapshot is None:
-            routes = tuple(self._agents[key].route for key in sorted(self._agents))
-            self._snapshot = RouteSnapshot(version=self._version, routes=routes)
-        return self._snapshot
+    def snapshot(self, tenant: str | None = None) -> RouteSnapshot:
+        """All routes with their version, or one tenant's, with instances by their plain names and no endpoints."""
+        known = self._snapshots.get(tenant)
+        if known is None:
+            routes = tuple(agent.route for agent in self._of(tenant))
+            if tenant is not None:
+                routes = tuple(
+                    replace(route, instances=tuple(map(plain, route.instances)), endpoints={}) for route in routes
+                )
+            known = self._snapshots[tenant] = RouteSnapshot(version=self._version, routes=routes)
+        return known
 
-    def hello(self, tenant: str, card: Card, instance: str) -> None:
+    def configure(self, tenant: str, agent: str, settings: AgentSettings) -> Route | None:
+        """Set what operators want of an agent; None when there is none of this name."""
+        known = self._agents.get((tenant, agent))
+        if known is None:
+            return None
+        known.set(settings)
+        self._forget_if_gone(known)
+        self._changed()
+        return known.route
+
+    def hello(self, tenant: str, card: Card, instance: str, endpoint: Endpoint | None = None) -> None:
         """An instance connected; raises `ValueError` with a sentence when its card cannot be accepted."""
-        check_instance(instance, self._cards)
+        prefix = qualified(tenant, "")
+        assert instance.startswith(prefix), "who lets an instance in qualifies its name"
+        check_instance(instance.removeprefix(prefix), self._cards)
         check_card(card, self._cards)
         known = self._instances.get(instance)
         if known is None:
-            known = self._register(tenant, card, instance)
+            known = self._register(tenant, card, instance, endpoint)
         elif (known.agent.tenant, known.agent.name) != (tenant, card.agent):
-            raise ValueError(f"the instance {instance!r} belongs to the agent {known.agent.name!r} already")
+            raise ValueError(f"the instance {plain(instance)!r} belongs to the agent {known.agent.name!r} already")
+        elif (known.endpoint is None) != (endpoint is None):
+            kind = "on a link" if endpoint else "registered by HTTP"
+            raise ValueError(f"the instance {plain(instance)!r} is {kind} already")
         else:
             known.presence.hear("hello", self._clock.now())
+            known.endpoint = endpoint
         self._note_differences(known, card)
         known.card = known.agent.same_card(card)
         self._reindex(known.agent)
@@ -178,16 +201,21 @@ class Directory(Service):
         """It left in good order: nothing is in its hands."""
         self._hear(instance, "gone")
 
+    async def save_now(self) -> None:
+        """Return when the routes are stored as they are now; raises `StoreError`."""
+        if self._saver is not None:
+            await self._saver.save_now()
+
     def listen(self, listener: RouteListener) -> None:
         """Tell this listener of every change from now on."""
         self._listeners.append(listener)
 
     # --- for people and programs
 
-    def agents(self) -> list[AgentInfo]:
-        """Every agent with its instances, by tenant and name."""
+    def agents(self, tenant: str | None = None) -> list[AgentInfo]:
+        """Every agent with its instances, by tenant and name; or those of one tenant."""
         now = self._clock.now()
-        return [self._agents[key].info(now) for key in sorted(self._agents)]
+        return [agent.info(now) for agent in self._of(tenant)]
 
     def states(self) -> Counter[State]:
         """How many instances are in each state."""
@@ -211,7 +239,10 @@ class Directory(Service):
 
     # --- changes
 
-    def _register(self, tenant: str, card: Card, name: str) -> Instance:
+    def _of(self, tenant: str | None) -> list[Agent]:
+        return [self._agents[key] for key in sorted(self._agents) if tenant is None or key[0] == tenant]
+
+    def _register(self, tenant: str, card: Card, name: str, endpoint: Endpoint | None) -> Instance:
         agent = self._agents.get((tenant, card.agent))
         if agent is None:
             if len(self._agents) >= self._options.agents_max:
@@ -219,7 +250,7 @@ class Directory(Service):
             agent = self._agents[tenant, card.agent] = Agent(tenant, card.agent)
         elif len(agent.instances) >= self._options.instances_max:
             raise ValueError(f"{card.agent!r} has {self._options.instances_max} instances already, no more are taken")
-        return self._add(Instance(name, agent, card, Presence(self._presence, self._clock.now())))
+        return self._add(Instance(name, agent, card, Presence(self._presence, self._clock.now()), endpoint))
 
     def _add(self, instance: Instance) -> Instance:
         self._instances[instance.name] = instance
@@ -252,16 +283,18 @@ class Directory(Service):
         del self._instances[instance.name]
         del agent.instances[instance.name]
         self._reindex(agent)
-        if not agent.instances:
-            del self._agents[agent.tenant, agent.name]
+        self._forget_if_gone(agent)
         self._changed()
+
+    def _forget_if_gone(self, agent: Agent) -> None:
+        if not agent.is_worth_keeping:
+            del self._agents[agent.tenant, agent.name]
 
     def _reindex(self, agent: Agent) -> None:
         """Bring the route and the table of skills up to date with the agent's instances."""
         declared = {skill.task_type for skill in agent.route.card.skills}
-        if agent.instances:
-            agent.update()
-        declares = {skill.task_type for skill in agent.route.card.skills} if agent.instances else set()
+        agent.update()
+        declares = {skill.task_type for skill in agent.route.card.skills}
         for task_type in declares - declared:
             self._skills.setdefault((agent.tenant, task_type), set()).add(agent.name)
         for task_type in declared - declares:
@@ -272,7 +305,7 @@ class Directory(Service):
 
     def _changed(self) -> None:
         self._version += 1
-        self._snapshot = None
+        self._snapshots.clear()
         if self._saver is not None:
             self._saver.changed()
 
@@ -287,12 +320,12 @@ class Directory(Service):
             return
         for what in differences(card, instance.agent.route.card):
             self.findings[what.partition(":")[0]] += 1
-            tenant = instance.agent.tenant
-            self._reporter.report("cards_differ", card.agent, tenant=tenant, instance=instance.name, what=what)
+            name = plain(instance.name)
+            self._reporter.report("cards_differ", card.agent, tenant=instance.agent.tenant, instance=name, what=what)
 
     def _tell(self, instance: Instance) -> None:
         """Tell everybody where the instance stands now."""
-        agent, name = instance.agent.name, instance.name
+        agent, name = instance.agent.qualified, instance.name
         for listener in self._listeners:
             match TOLD[instance.presence.state]:
                 case "joined":

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from agentgate.core.presence import State
-from agentgate.model import Skill, Tier
+from agentgate.model import Skill, SwitchedOff, Tier
 
 
 class InstanceInfo(Struct, frozen=True, kw_only=True):
-    """One instance: its state, for how long, and how long ago it was last heard."""
+    """One instance: its state, for how long, how long ago it was last heard, and how it is reached."""
 
     instance: str
     state: State
@@ -17,13 +19,16 @@ class InstanceInfo(Struct, frozen=True, kw_only=True):
     silent_s: float
     concurrency: int
     version: str
+    kind: Literal["link", "http"] = "link"
+    endpoint: str = ""
 
 
 class AgentInfo(Struct, frozen=True, kw_only=True):
-    """One agent: the union of its instances' cards, and the instances."""
+    """One agent: the union of its instances' cards, the instances, and who switched it off, if it is off."""
 
     agent: str
     tenant: str
     tier: Tier
     skills: tuple[Skill, ...]
     instances: tuple[InstanceInfo, ...]
+    off: SwitchedOff | None = None

@@ -37,6 +37,14 @@ class Saver(Service):
         """There is something new to save."""
         self._changed.set()
 
+    async def save_now(self) -> None:
+        """Return when everything up to now is stored; raises `StoreError`, and goes on trying by itself."""
+        try:
+            await self._save(self._snapshot())
+        except StoreError:
+            self.changed()
+            raise
+
     async def _start(self) -> None:
         self._spawn(self._run())
 

@@ -23,5 +23,6 @@ class Counters:
     rejoined_units: int = 0
     checks: int = 0
     protocol_errors: int = 0
+    http_answers: Counter[str] = field(default_factory=Counter)  # of HTTP agents, by class of status, or how it failed
     outcomes: Counter[str] = field(default_factory=Counter)  # by code; "" is success
     would: Counter[str] = field(default_factory=Counter)  # decisions of observe mode

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agentgate.gateway.passage import Passage
-from agentgate.model import PRIORITY_BY_TIER, Call, Problem, Tier
+from agentgate.model import PRIORITY_BY_TIER, Call, Problem, Tier, qualified
 
 if TYPE_CHECKING:
     from agentgate.core.chain import ChainGuard
@@ -66,7 +66,8 @@ class Entry:
     ) -> Passage:
         """The passage of one request; what is wrong with it travels along and ends it inside the gate."""
         now = self._clock.now()
-        came_from = self._guard.attribute(self._tokens, params.token, params.traceparent, caller, instance)
+        speaker = qualified(tenant, caller)
+        came_from = self._guard.attribute(self._tokens, params.token, params.traceparent, speaker, instance)
         priority = PRIORITY_BY_TIER[tier] if params.priority is None else params.priority
         call = Call(
             id=call_id,

@@ -44,8 +44,10 @@ class Flight:
         self.units: set[Unit] = set()
         self.answer: Outcome | Recheck | None = None
         self.may_have_run = False  # an attempt was sent, and nobody said that nothing happened
+        self.is_settled = False  # by an operator, while nobody else could tell
         self.place = 0  # the owner's place in the target's queue, for whoever takes over
         self._joiners: dict[Passage, Later[JoinEnd]] = {}
+        self._over: Later[None] | None = None
 
     @property
     def sent(self) -> bool:
@@ -91,6 +93,22 @@ class Flight:
         """Another gateway has taken the key: everybody asks the ledger anew."""
         self.answer = RECHECK
         self.leave(owner, None)
+
+    def over(self) -> Later[None]:
+        """Comes true when the flight has ended, for those who only want to know."""
+        if self._over is None:
+            self._over = Later()
+        return self._over
+
+    def settled(self) -> None:
+        """An operator has said what became of the key, which was unknown: everybody asks the ledger anew."""
+        self.is_settled = True
+        self._finish(RECHECK)
+
+    def closed(self) -> None:
+        """It is no flight any more."""
+        if self._over is not None:
+            self._over.set_result(None)
 
     def unit_started(self, unit: Unit) -> None:
         """A unit is about to run for this key."""
@@ -159,3 +177,4 @@ class Flights:
         """The flight is over."""
         if self._flights.get(flight.key) is flight:
             del self._flights[flight.key]
+            flight.closed()

@@ -7,6 +7,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from agentgate.core import payload
+from agentgate.core.payload import DEPTH_CEILING, PayloadOptions
 from agentgate.errors import WireError
 from agentgate.model.link import Frame, ProtocolProblem
 
@@ -19,6 +21,8 @@ PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
+
+_ANY_DEPTH: Final = PayloadOptions(depth_max=DEPTH_CEILING)  # what is deeper ends the decoder itself
 
 _encoder = msgspec.json.Encoder()
 _frame_decoder = msgspec.json.Decoder(Frame)
@@ -86,8 +90,12 @@ def decode(data: bytes | str) -> list[Frame]:
                 raise WireError(msg, code="too_large")
             return frames
         return [_frame_decoder.decode(text)]
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+    except msgspec.ValidationError as error:
         msg = f"not a JSON-RPC message: {error}"
+        raise WireError(msg) from error
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raw = data.encode(errors="surrogatepass") if isinstance(data, str) else data
+        msg = f"not a JSON-RPC message: {payload.reason(raw, error, _ANY_DEPTH)}"
         raise WireError(msg) from error
 
 

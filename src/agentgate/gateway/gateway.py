@@ -9,35 +9,34 @@ when a connection or the gate was lost comes back through `rejoin`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from agentgate.core.backoff import Backoff, BackoffOptions
-from agentgate.core.breaker import BreakerOptions
+from agentgate.core.backoff import Backoff
 from agentgate.core.breakers import Breakers
-from agentgate.core.budget import BudgetOptions, RetryBudget
-from agentgate.core.chain import ChainGuard, ChainOptions
-from agentgate.core.cool_down import CoolDown, CoolDownOptions
-from agentgate.core.keys import shown_key
-from agentgate.core.payload import PayloadOptions
-from agentgate.core.policy import Mode
-from agentgate.core.quota import QuotaOptions, Quotas
-from agentgate.core.rate import RateLimiter, RateOptions
-from agentgate.core.slots import SlotOptions, Slots
-from agentgate.core.timeout import TimeoutOptions, Timeouts
+from agentgate.core.budget import RetryBudget
+from agentgate.core.chain import ChainGuard
+from agentgate.core.cool_down import CoolDown
+from agentgate.core.keys import told_key
+from agentgate.core.quota import Quotas
+from agentgate.core.rate import RateLimiter
+from agentgate.core.slots import Slots
+from agentgate.core.timeout import Timeouts
 from agentgate.core.traceparent import format_traceparent
 from agentgate.core.unit_token import UnitClaim, UnitTokens
 from agentgate.gateway.checks import Checks
 from agentgate.gateway.counters import Counters
 from agentgate.gateway.entry import SPAN_ID_BYTES, TRACE_ID_BYTES, Entry
 from agentgate.gateway.flights import Flights
+from agentgate.gateway.front import Front
+from agentgate.gateway.gateway_options import GatewayOptions
+from agentgate.gateway.http_agents import HttpAgents
+from agentgate.gateway.http_dispatch import HttpDispatch
 from agentgate.gateway.instances import Instances
+from agentgate.gateway.known_calls import KnownCalls
 from agentgate.gateway.ledger import Ledger
 from agentgate.gateway.link import LinkService
-from agentgate.gateway.options import CallOptions
 from agentgate.gateway.parking import Parking
 from agentgate.gateway.parts import Parts
 from agentgate.gateway.passage import Passage
@@ -46,8 +45,9 @@ from agentgate.gateway.pipeline import Pipeline
 from agentgate.gateway.rejoin import Rejoin
 from agentgate.gateway.schemas import Schemas
 from agentgate.gateway.session import Session
+from agentgate.gateway.switch import Switch
 from agentgate.gateway.units import Unit, Units
-from agentgate.model import Call, Outcome
+from agentgate.model import NEIGHBOUR, Call, Identity, Outcome
 from agentgate.model.link import InvokeParams
 from agentgate.runtime.service import Service
 
@@ -55,7 +55,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from agentgate.core.slots import SlotTicket
+    from agentgate.model.link import StopKind
     from agentgate.ports.clock import Chance, Clock
+    from agentgate.ports.http import HttpClient
     from agentgate.ports.routes import Routes
     from agentgate.ports.store import Lifetime, Store
     from agentgate.ports.trace import SpanSink
@@ -65,29 +67,10 @@ ID_PREFIX_BYTES: Final = 5
 WATCH_S: Final = 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class GatewayOptions:
-    """The options of every policy on the path, and how each mechanism is switched."""
-
-    name: str = "gate"
-    mechanisms: Mapping[str, Mode]
-    rate: RateOptions
-    quota: QuotaOptions
-    chain: ChainOptions
-    payload: PayloadOptions
-    cool_down: CoolDownOptions
-    slots: SlotOptions
-    breaker: BreakerOptions
-    timeout: TimeoutOptions
-    retry: BackoffOptions
-    budget: BudgetOptions
-    calls: CallOptions
-
-
 class Gateway(Service):
     """One gate. Entering it restores what was running; leaving it stops everything and leaves the records open."""
 
-    def __init__(  # noqa: PLR0913 - its ports, handed in by name
+    def __init__(  # noqa: PLR0913 - the ports
         self,
         options: GatewayOptions,
         *,
@@ -98,6 +81,7 @@ class Gateway(Service):
         spans: SpanSink,
         findings: Reporter,
         lifetime: Lifetime,
+        http: HttpClient | None = None,
     ) -> None:
         super().__init__()
         self.options = options
@@ -110,24 +94,14 @@ class Gateway(Service):
         self.ledger = Ledger(store, clock, options.name, lifetime.epoch)
         self.flights = Flights(options.calls.flights_max)
         self.peers = Peers(clock, options.calls)
+        self.http_agents = self._make_http_agents(http)
         self.parkings = {
             "rate": Parking(self.rate, clock),
             "chain_guard": Parking(self.guard, clock),
             "cool_down": Parking(self.cool_down, clock),
             "slot": Parking(self.slots, clock),
         }
-        self.units = Units(
-            release=self._release_slot,
-            overstay=self._overstay_slot,
-            send_stop=self.peers.send_stop,
-            zombies_found=self.peers.zombies_found,
-            guard=self.guard,
-            timeouts=self.timeouts,
-            ledger=self.ledger,
-            clock=clock,
-            counters=self.counters,
-            options=options.calls,
-        )
+        self.units = self._make_units()
         self._id_prefix = f"{lifetime.epoch:x}{chance.token_hex(ID_PREFIX_BYTES)}"
         self._ids = 0
         schemas = Schemas()
@@ -153,8 +127,12 @@ class Gateway(Service):
             options=options.calls,
         )
         self._link = self._make_link(lifetime.epoch, schemas)
+        self._http = self._make_http_dispatch(schemas)
+        self.front = self._make_front()
+        self.known_calls = KnownCalls(self.flights, self.ledger, clock)
         self.peers.on_drain = routes.drain
-        routes.listen(Instances(self.slots, self.parkings["slot"], self.units, self.peers, clock))
+        self.switch = Switch(routes, self.slots, self.parkings["slot"], clock)
+        routes.listen(Instances(self.slots, self.parkings["slot"], self.units, self.peers, self.http_agents, clock))
 
     async def call(self, call: Call) -> Outcome:
         """Take a call that begins inside the gate; what it leaves open (ids, trace, deadline) is filled in."""
@@ -177,24 +155,28 @@ class Gateway(Service):
     def stop_taking(self) -> None:
         """Begin nothing new: only what units call that run already is taken from now on."""
         self._link.is_stopping = True
+        self.front.is_stopping = True
 
     def connect(
-        self, send: Callable[[bytes], None], close: Callable[[str], None], *, tenant: str = "default"
+        self, send: Callable[[bytes], None], close: Callable[[str], None], identity: Identity = NEIGHBOUR
     ) -> Session:
-        """A new connection of the link; see `Session` for what the shell has to do."""
-        return Session(self._link, send, close, tenant)
+        """A new connection of the link, of whoever has shown this identity; `Session` says what the shell has to do."""
+        return Session(self._link, send, close, identity)
 
     async def _start(self) -> None:
         await self.ledger.__aenter__()
         now = self._clock.now()
-        for route in self._routes.snapshot().routes:
-            self.slots.expect(route.agent, now + self.options.calls.recovery_s, now)
+        for route in (route for route in self._routes.snapshot().routes if route.instances):
+            self.slots.expect(route.qualified, now + self.options.calls.recovery_s, now)
         await self._rejoin.restore()
+        self.http_agents.restore(self._routes.snapshot())
         self._spawn(self._watch())
+        self._spawn(self._watch_http_agents())
 
     async def _stop(self) -> None:
         self._rejoin.close()
         self.peers.close()
+        self.http_agents.close()
         self.units.close()
         await asyncio.sleep(0)  # a call that has just come takes its first step, so that it leaves a span
         await self._cancel()
@@ -209,12 +191,49 @@ class Gateway(Service):
         self.guard = ChainGuard(options.chain)
         self.tokens = UnitTokens(lifetime.secret.encode())
         self.cool_down = CoolDown(options.cool_down)
-        self.slots = Slots(options.slots)
+        self.slots = Slots(options.slots, observes=options.mechanisms.get("concurrency") == "observe")
         self.breakers = Breakers(options.breaker, draw)
         fixed = options.mechanisms.get("dynamic_timeout") == "off"
         self.timeouts = Timeouts(options.timeout, draw, fixed=fixed)
         self.backoff = Backoff(options.retry)
         self.budget = RetryBudget(options.budget)
+
+    def _make_units(self) -> Units:
+        return Units(
+            release=self._release_slot,
+            overstay=self._overstay_slot,
+            send_stop=self._send_stop,
+            zombies_found=self._zombies_found,
+            guard=self.guard,
+            timeouts=self.timeouts,
+            ledger=self.ledger,
+            clock=self._clock,
+            counters=self.counters,
+            options=self.options.calls,
+            answers_early=self.options.mechanisms.get("idempotency") == "observe",
+        )
+
+    def _make_http_agents(self, http: HttpClient | None) -> HttpAgents:
+        return HttpAgents(
+            http,
+            routes=self._routes,
+            peers=self.peers,
+            clock=self._clock,
+            options=self.options.agents,
+            instances_max=self.options.calls.peers_max,
+        )
+
+    def _make_http_dispatch(self, schemas: Schemas) -> HttpDispatch:
+        return HttpDispatch(
+            self.http_agents,
+            units=self.units,
+            routes=self._routes,
+            schemas=schemas,
+            clock=self._clock,
+            counters=self.counters,
+            options=self.options.agents,
+            payload_options=self.options.payload,
+        )
 
     def _parts(self, spans: SpanSink, schemas: Schemas) -> Parts:
         options = self.options
@@ -265,6 +284,7 @@ class Gateway(Service):
             run=self.run,
             spawn=self._task,
             peers=self.peers,
+            http_agents=self.http_agents,
             units=self.units,
             rejoin=self._rejoin,
             entry=self._entry,
@@ -274,6 +294,19 @@ class Gateway(Service):
             counters=self.counters,
             options=self.options.calls,
             payload_options=self.options.payload,
+        )
+
+    def _make_front(self) -> Front:
+        return Front(
+            run=self.run,
+            spawn=self._task,
+            new_id=self._new_id,
+            entry=self._entry,
+            guard=self.guard,
+            tokens=self.tokens,
+            routes=self._routes,
+            counters=self.counters,
+            options=self.options.calls,
         )
 
     def _invoke(self, unit: Unit) -> bool:
@@ -290,13 +323,29 @@ class Gateway(Service):
             business_key=call.business_key,
             action=call.action,
             effect=call.effect,
-            key=shown_key(call) if call.keyed else "",
+            key=told_key(call),
             remaining_ms=max(0, int((call.deadline - self._clock.now()) * 1000)),
             token=token,
             traceparent=format_traceparent(call.trace_id, unit.span_id),
             attempt=call.attempt,
+            unrecorded=call.keyed and not unit.keyed,
         )
+        if self.http_agents.get(unit.instance) is not None:
+            return self._http.invoke(unit, params)
         return self.peers.invoke(unit, params)
+
+    def _send_stop(self, unit: Unit, kind: StopKind, reason: str) -> None:
+        if self.http_agents.get(unit.instance) is not None:
+            self._http.send_stop(unit, kind, reason)
+        else:
+            self.peers.send_stop(unit, kind, reason)
+
+    def _zombies_found(self, instance: str, zombies: int) -> None:
+        agent = self.http_agents.get(instance)
+        if agent is not None:
+            self._http.zombies_found(agent, zombies)
+        else:
+            self.peers.zombies_found(instance, zombies)
 
     def _release_slot(self, ticket: SlotTicket, outcome: Outcome) -> None:
         self.slots.settle(ticket, outcome, self._clock.now())
@@ -317,3 +366,9 @@ class Gateway(Service):
             await asyncio.sleep(WATCH_S)
             self.breakers.tick(self._clock.now())
             self.peers.end_silent(self.options.calls.silent_s)
+
+    async def _watch_http_agents(self) -> None:
+        """Signs of life of instances that do not give any by themselves; several within the time of a silence."""
+        while True:
+            await asyncio.sleep(min(WATCH_S, self.options.silent_s / 3))
+            self.http_agents.tick()

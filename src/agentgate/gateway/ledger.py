@@ -16,7 +16,7 @@ from typing import Final, Self
 import structlog
 
 from agentgate.errors import StoreError
-from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record
+from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RecordState
 from agentgate.ports.clock import Clock
 from agentgate.ports.store import Store
 from agentgate.runtime.batcher import Batcher
@@ -82,6 +82,10 @@ class Ledger:
             found.extend(page)
             after = page[-1].key
         return found
+
+    async def list_records(self, after: KeyId, before: KeyId, state: RecordState | None, limit: int) -> list[Record]:
+        """A page of live records between two keys; see `ports.store`."""
+        return await self._store.list_records(after, before, state, self._clock.wall(), limit)
 
     async def sweep(self, limit: int = 1000) -> int:
         """Delete some expired records; returns how many went."""

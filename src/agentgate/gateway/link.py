@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from agentgate.core.keys import name_flaw
 from agentgate.errors import CODES, StoreError, WireError
@@ -17,7 +18,7 @@ from agentgate.gateway.answers import judge
 from agentgate.gateway.frames import ErrorResponse, Message, Response
 from agentgate.gateway.peers import Peer, RunningCall
 from agentgate.gateway.session import Session
-from agentgate.model import Outcome, Problem, Record, failure, problem
+from agentgate.model import AGENT_SCOPE, SUBMIT, Identity, Outcome, Problem, Record, failure, logged, problem, qualified
 from agentgate.model.link import (
     AckParams,
     Answer,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from agentgate.core.payload import PayloadOptions
     from agentgate.gateway.counters import Counters
     from agentgate.gateway.entry import Entry
+    from agentgate.gateway.http_agents import HttpAgents
     from agentgate.gateway.ledger import Ledger
     from agentgate.gateway.options import CallOptions
     from agentgate.gateway.passage import Passage
@@ -63,6 +65,7 @@ class LinkService:
         run: Callable[[Passage], Awaitable[Outcome]],
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         peers: Peers,
+        http_agents: HttpAgents,
         units: Units,
         rejoin: Rejoin,
         entry: Entry,
@@ -78,6 +81,7 @@ class LinkService:
         self._run = run
         self._spawn = spawn
         self._peers = peers
+        self._http_agents = http_agents
         self._units = units
         self._rejoin = rejoin
         self._entry = entry
@@ -87,7 +91,7 @@ class LinkService:
         self._options = options
         self.is_stopping = False
         self._routes_version = -1
-        self._routes_text = msgspec.Raw()
+        self._routes_texts: dict[str, msgspec.Raw] = {}  # by tenant, of this version
         self.counters = counters
         self.payload_options = payload_options
 
@@ -95,7 +99,9 @@ class LinkService:
 
     def hello(self, session: Session, request_id: str | int, params: HelloParams) -> None:
         """A process connects. Units it reports that are not in memory are looked up in the ledger first."""
-        refusal = self._refusal(params)
+        if not params.agent and session.identity.name is not None:
+            params = replace(params, agent=session.identity.name)
+        refusal = self._refusal(session.identity, params) or self._bound(session.identity, params)
         if refusal is not None:
             self._refuse(session, request_id, *refusal)
             return
@@ -125,17 +131,33 @@ class LinkService:
         else:
             self._peers.seen(peer)
 
-    def _refusal(self, params: HelloParams) -> tuple[str, str] | None:
-        """Why this process may not connect: a code and a sentence."""
-        known = self._peers.get(params.instance)
-        if known is not None and known.name != params.agent:
-            return "forbidden", f"instance {params.instance!r} belongs to another name"
-        if known is None and self._peers.full:
-            return "overloaded", f"{self._options.peers_max} processes are connected, which is the bound"
+    def _refusal(self, identity: Identity, params: HelloParams) -> tuple[str, str] | None:
+        """Why this process may not say that it is who it says: a code and a sentence."""
+        flaw = name_flaw("agent", params.agent) or name_flaw("instance", params.instance)
+        if flaw is not None:
+            return "bad_request", flaw
         if params.card is not None and params.card.agent != params.agent:
             return "bad_request", f"the card is of {params.card.agent!r}, but {params.agent!r} says hello"
-        flaw = name_flaw("agent", params.agent) or name_flaw("instance", params.instance)
-        return ("bad_request", flaw) if flaw is not None else None
+        if not identity.may_call_as(params.agent):
+            return "forbidden", _lacks(identity, params.agent)
+        instance = qualified(identity.tenant, params.instance)
+        if self._http_agents.get(instance) is not None:
+            return "forbidden", f"instance {params.instance!r} is registered by HTTP"
+        known, units = self._peers.get(instance), self._units.of_instance(instance)
+        agent = qualified(identity.tenant, params.agent)
+        if (known is not None and known.name != params.agent) or any(unit.call.agent != agent for unit in units):
+            return "forbidden", f"instance {params.instance!r} belongs to another name"
+        # Who only calls must not take over the connection, or the answers, of an agent that has the same name.
+        serves = params.card is not None or params.units or units or (known is not None and known.card is not None)
+        if serves and not identity.may_speak_as(params.agent):
+            return "forbidden", f"this token lacks the scope {AGENT_SCOPE}{params.agent}"
+        return None
+
+    def _bound(self, identity: Identity, params: HelloParams) -> tuple[str, str] | None:
+        """Whether there is no room for this process."""
+        if self._peers.full and self._peers.get(qualified(identity.tenant, params.instance)) is None:
+            return "overloaded", f"{self._options.peers_max} processes are connected, which is the bound"
+        return None
 
     def _refuse(self, session: Session, request_id: str | int, code: str, why: str) -> None:
         """Say why and end the connection; a process that may come again is told when."""
@@ -149,11 +171,12 @@ class LinkService:
     async def _look_up_then_welcome(
         self, session: Session, request_id: str | int, params: HelloParams, unknown: list[str]
     ) -> None:
-        self._note_greeting(session, params.instance)
+        instance = qualified(session.identity.tenant, params.instance)
+        self._note_greeting(session, instance)
         try:
             found = await self._ledger.find_units(unknown)
         except StoreError as error:
-            self._keep_waiting_for(params.instance)
+            self._keep_waiting_for(instance)
             self._refuse(session, request_id, "store_down", f"the store does not answer, connect again: {error}")
             return
         if not session.over:
@@ -175,12 +198,13 @@ class LinkService:
     def _welcome(
         self, session: Session, request_id: str | int, params: HelloParams, records: dict[str, Record]
     ) -> None:
-        peer = self._peers.attach(session, session.tenant, params.agent, params.instance)
+        tenant = session.identity.tenant
+        peer = self._peers.attach(session, tenant, params.agent, qualified(tenant, params.instance))
         session.peer = peer
         peer.card = params.card
         if params.card is not None:
             try:
-                self._directory.hello(session.tenant, params.card, params.instance)
+                self._directory.hello(tenant, params.card, peer.instance)
             except ValueError as error:
                 peer.card = None
                 self._refuse(session, request_id, "bad_request", str(error))
@@ -194,6 +218,7 @@ class LinkService:
             acked=peer.acks.acked,
             unknown_units=dropped,
             payload_bytes_max=self.payload_options.bytes_max,
+            agent=peer.name,
         )
         session.post(Response(request_id, welcome))
         peer.ask_restart()
@@ -238,20 +263,23 @@ class LinkService:
 
     def drain(self, peer: Peer, params: DrainParams) -> None:
         """A process finishes what is in hand and wants nothing new."""
-        log.info("instance_drains", agent=peer.name, instance=peer.instance, reason=params.reason[:200])
+        log.info("instance_drains", agent=peer.name, instance=logged(peer.instance), reason=params.reason[:200])
         peer.drained = True
         if peer.card is not None:
             self._directory.drain(peer.instance)
 
-    def routes(self, version: int) -> msgspec.Raw:
-        """The routes, unless the asker has this version. Written out once a version: it may be large."""
-        snapshot = self._directory.snapshot()
+    def routes(self, peer: Peer, version: int) -> msgspec.Raw:
+        """The routes of its tenant, unless it has this version. Written out once a version: it may be large."""
+        snapshot = self._directory.snapshot(peer.tenant)
         if snapshot.version == version:
             return msgspec.Raw(frames.encode(Routes(version=version)))
-        if self._routes_version != snapshot.version or not self._routes_text:
+        if self._routes_version != snapshot.version:
             self._routes_version = snapshot.version
-            self._routes_text = msgspec.Raw(frames.encode(Routes(version=snapshot.version, snapshot=snapshot)))
-        return self._routes_text
+            self._routes_texts.clear()
+        if peer.tenant not in self._routes_texts:
+            text = frames.encode(Routes(version=snapshot.version, snapshot=snapshot))
+            self._routes_texts[peer.tenant] = msgspec.Raw(text)
+        return self._routes_texts[peer.tenant]
 
     # Calls
 
@@ -278,7 +306,7 @@ class LinkService:
     def _passage(self, peer: Peer, call_id: str, raw: bytes) -> Passage:
         refusal: Problem | None = None
         try:
-            params = reading.call(raw, self.payload_options)
+            params = reading.call(raw, self.payload_options, reading.CALL)
         except WireError as error:
             params = CallParams(target=UNREADABLE, task_type=UNREADABLE, effect="read")
             refusal = problem(error.code, detail=error.detail)
@@ -308,3 +336,10 @@ class LinkService:
         self.counters.messages += 1
         peer.remember(call_id)
         peer.session.post(Response(call_id, outcome))
+
+
+def _lacks(identity: Identity, name: str) -> str:
+    """Which scope is missing for making calls as `name`, and what to do about it."""
+    if identity.name == name:
+        return f"this token lacks the scope {SUBMIT}, or {AGENT_SCOPE}{name}"
+    return f"this token is of {identity.name!r}: speak as that, or use a token with the scope {AGENT_SCOPE}{name}"

@@ -24,8 +24,12 @@ class CallOptions:
     silent_s: float = 6.0
     # The check of an unknown key is asked at most this often.
     check_interval_s: float = 5.0
-    # One peer's calls in flight at the gate; above it the peer itself is at fault.
+    # One peer's calls in flight at the gate (or one caller's over HTTP); above it the peer itself is at fault.
     peer_calls_max: int = 4096
+    # Calls over HTTP that are open at once: each costs some KiB and holds no more than its payload.
+    http_calls_max: int = 10_000
+    # A keyed call over HTTP that takes longer is answered with 202 and goes on: proxies and people wait longer.
+    answer_within_s: float = 3.0
     # Processes connected at once.
     peers_max: int = 10_000
     # Keys in flight at once.

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agentgate.core.keys import shown_key
-from agentgate.model import Call, Outcome, Problem, Skill
+from agentgate.model import Call, LastAttempt, Outcome, Problem, Skill
 from agentgate.runtime.later import first
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class Passage(Struct, eq=False):
     attempts: int = 0  # retry
     gap_s: float = 0.0
     attempt_ended_at: float = 0.0
+    last_attempt: LastAttempt | None = None  # retry: the attempt that ended the call well
     last_instance: str = ""
     slot: SlotTicket | None = None  # slot: until a unit takes it over
     slot_taken: SlotTicket | None = None

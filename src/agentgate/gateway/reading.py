@@ -1,4 +1,4 @@
-"""Reads the parameters and answers that come over the link, and says what is wrong with those that cannot be taken."""
+"""Reads calls and answers as they came, over the link or HTTP, and says what is wrong with what cannot be taken."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from agentgate.model import problem
 from agentgate.model.link import Answer, CallParams
 
 T = TypeVar("T")
+Params = TypeVar("Params", bound=CallParams)
 
-_call: Final = msgspec.json.Decoder(CallParams)
+BEYOND: Final = "Number out of range"
+
+CALL: Final = msgspec.json.Decoder(CallParams)
 _answer: Final = msgspec.json.Decoder(Answer)
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -28,11 +31,13 @@ def message(raw: bytes, decoder: msgspec.json.Decoder[T], name: str) -> T:
         raise WireError(text) from error
 
 
-def call(raw: bytes, options: PayloadOptions) -> CallParams:
+def call(raw: bytes, options: PayloadOptions, decoder: msgspec.json.Decoder[Params]) -> Params:
     """The parameters of a call; raises `WireError` for what no call may carry."""
     try:
-        params = _call.decode(raw)
+        params = decoder.decode(raw)
     except msgspec.ValidationError as error:
+        if BEYOND in str(error):  # a number of the payload, which the strict decoder refuses in another way
+            raise WireError(payload.reason(raw, error, options)) from error
         text = f"the call is not of the right form: {error}"
         raise WireError(text) from error
     except (msgspec.MsgspecError, RecursionError):

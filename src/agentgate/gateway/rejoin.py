@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from agentgate.gateway.entry import seconds_of
 from agentgate.gateway.units import Unit
-from agentgate.model import Call, Record, failure
+from agentgate.model import Call, Record, failure, logged, qualified
 from agentgate.model.link import Answer, UnitReport
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Rejoin:
         for number in sorted(report.answer.seq for report in reports if report.answer is not None):
             peer.acks.received(number)
         for unit_id, record in records.items():
-            self._adopt(record, unit_id, peer.instance)
+            self._adopt(record, unit_id, peer)
         for unit in self._units.of_instance(peer.instance):
             report = reported.pop(unit.id, None)
             if unit.state != "claiming":
@@ -123,7 +123,10 @@ class Rejoin:
         elif unit.stop_kind is not None:
             self._units.send_stop(unit, unit.stop_kind, "it was told so before the connection was lost")
 
-    def _adopt(self, record: Record, unit_id: str, instance: str) -> None:
+    def _adopt(self, record: Record, unit_id: str, peer: Peer) -> None:
+        instance = peer.instance
+        if (record.key.tenant, record.agent) != (peer.tenant, peer.name):
+            return  # an agent speaks only as itself, whatever it reports
         if not any(ref.unit == unit_id and ref.instance == instance for ref in record.units):
             return
         flight = self._flights.get(record.key)
@@ -146,7 +149,8 @@ class Rejoin:
 
     def _give_up(self) -> None:
         for unit in self._units.restored():
-            log.warning("unit_lost", unit=unit.id, instance=unit.instance, agent=unit.call.agent)
+            instance, agent = logged(unit.instance), logged(unit.call.agent)
+            log.warning("unit_lost", unit=unit.id, instance=instance, agent=agent)
             self._units.lost(unit)
 
 
@@ -166,7 +170,7 @@ def _call_of(record: Record, exclusive: str, deadline: float) -> Call:
         deadline=deadline,
         trace_id=record.trace_id,
         parent_unit=record.parent_unit,
-        agent=record.agent,
+        agent=qualified(key.tenant, record.agent),
         exclusive=exclusive,
         repeatable=record.repeatable,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 import msgspec
 import structlog
@@ -31,6 +31,7 @@ from agentgate.model.link import (
 if TYPE_CHECKING:
     from agentgate.gateway.link import LinkService
     from agentgate.gateway.peers import Peer
+    from agentgate.model import Identity
 
 log = structlog.get_logger(__name__)
 
@@ -55,12 +56,12 @@ class Session:
         link: LinkService,
         send: Callable[[bytes], None],
         close: Callable[[str], None],
-        tenant: str,
+        identity: Identity,
     ) -> None:
         self._link = link
         self._send = send
         self._close = close
-        self.tenant = tenant
+        self.identity = identity
         self.peer: Peer | None = None
         self.greeting = False
         self.greeter: asyncio.Task[None] | None = None  # looks up what a hello reports
@@ -145,7 +146,7 @@ class Session:
         self._link.seen(self.peer)
         if frame.method is None:
             self._take_answer(self.peer, frame)
-        elif frame.method == "call":
+        elif frame.method == "call":  # nearly all there is
             self._take_call(self.peer, frame)
         else:
             self._take_note(self.peer, frame)
@@ -178,22 +179,42 @@ class Session:
         self._link.call(peer, frame.id, frames.raw(frame.params))
 
     def _take_note(self, peer: Peer, frame: Frame) -> None:
-        match frame.method:
-            case "hello":
-                pass  # the same frame again, after the welcome
-            case "beat":
-                self._link.beat(peer, _params(_beat, frame))
-            case "progress":
-                self._link.progress(peer, _params(_progress, frame))
-            case "cancel":
-                self._link.cancel(peer, _params(_cancel, frame).id)
-            case "drain":
-                self._link.drain(peer, _params(_drain, frame))
-            case "routes":
-                self.post(Response(frame.id, self._link.routes(_params(_routes, frame).version)))
-            case _:
-                unknown = ProtocolProblem(code=frames.METHOD_NOT_FOUND, message=f"no method {frame.method!r}")
-                self.post(ErrorResponse(frame.id, unknown))
+        take = self.METHODS.get(frame.method or "")
+        if take is not None:
+            take(self, peer, frame)
+            return
+        unknown = ProtocolProblem(code=frames.METHOD_NOT_FOUND, message=f"no method {frame.method!r}")
+        self.post(ErrorResponse(frame.id, unknown))
+
+    def _take_hello_again(self, peer: Peer, frame: Frame) -> None:
+        """The same frame again, after the welcome."""
+
+    def _take_beat(self, peer: Peer, frame: Frame) -> None:
+        self._link.beat(peer, _params(_beat, frame))
+
+    def _take_progress(self, peer: Peer, frame: Frame) -> None:
+        self._link.progress(peer, _params(_progress, frame))
+
+    def _take_cancel(self, peer: Peer, frame: Frame) -> None:
+        self._link.cancel(peer, _params(_cancel, frame).id)
+
+    def _take_drain(self, peer: Peer, frame: Frame) -> None:
+        self._link.drain(peer, _params(_drain, frame))
+
+    def _take_routes(self, peer: Peer, frame: Frame) -> None:
+        self.post(Response(frame.id, self._link.routes(peer, _params(_routes, frame).version)))
+
+    # What a process may ask for. Its hello comes first, and that is where its token is held against what it says it is;
+    # whatever it asks for later concerns its own calls, its own units, and its own tenant.
+    METHODS: ClassVar[dict[str, Callable[[Session, Peer, Frame], None]]] = {
+        "hello": _take_hello_again,
+        "call": _take_call,
+        "beat": _take_beat,
+        "progress": _take_progress,
+        "cancel": _take_cancel,
+        "drain": _take_drain,
+        "routes": _take_routes,
+    }
 
 
 def _params(decoder: msgspec.json.Decoder[T], frame: Frame) -> T:

@@ -1,11 +1,15 @@
-"""The spans that a call leaves: one for the call, one child for each attempt."""
+"""The spans that a call leaves: one for the call, one child for each attempt.
+
+The attempt that ends its call well travels in the call's span (`Span.last`): nearly every call has just that one, and
+a span costs a tenth of a call.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from agentgate.core.summary import summary
-from agentgate.model import Outcome, Span
+from agentgate.model import LastAttempt, Outcome, Span, plain, told
 
 if TYPE_CHECKING:
     from agentgate.gateway.passage import Passage
@@ -25,7 +29,7 @@ def call_span(passage: Passage, outcome: Outcome, now: float) -> Span:
         caller=call.caller,
         user=call.user if call.user != call.caller else "",
         target=call.target,
-        agent=call.agent,
+        agent=plain(call.agent),
         task_type=call.task_type,
         business_key=call.business_key,
         action=call.action,
@@ -48,13 +52,14 @@ def call_span(passage: Passage, outcome: Outcome, now: float) -> Span:
         notes=tuple(passage.notes),
         request=summary(call.payload),
         response=summary(outcome.value) if error is None else "",
+        last=passage.last_attempt,
     )
 
 
 def attempt_span(passage: Passage, outcome: Outcome, began: float, now: float) -> Span:
     """One dispatch; its unit may go on after it."""
     call, error, unit = passage.call, outcome.error, passage.unit
-    code, fault, detail = ("", "", "") if error is None else (error.code, error.fault, error.detail)
+    code, fault, detail = ("", "", "") if error is None else (error.code, error.fault, told(call.tenant, error.detail))
     assert unit is not None, "an attempt span is the span of a unit"
     return Span(
         kind="attempt",
@@ -65,8 +70,8 @@ def attempt_span(passage: Passage, outcome: Outcome, began: float, now: float) -
         tenant=call.tenant,
         caller=call.caller,
         target=call.target,
-        agent=call.agent,
-        instance=unit.instance,
+        agent=plain(call.agent),
+        instance=plain(unit.instance),
         unit=unit.id,
         task_type=call.task_type,
         business_key=call.business_key,
@@ -85,6 +90,24 @@ def attempt_span(passage: Passage, outcome: Outcome, began: float, now: float) -
         detail=detail,
         sent=unit.sent,
         breaker=passage.breaker_state,
+        notes=tuple(unit.notes),
+    )
+
+
+def last_attempt(passage: Passage, began: float, now: float) -> LastAttempt:
+    """The dispatch that ended its call well."""
+    call, unit = passage.call, passage.unit
+    assert unit is not None, "an attempt that ended well had a unit"
+    return LastAttempt(
+        span_id=unit.span_id,
+        instance=plain(unit.instance),
+        unit=unit.id,
+        attempt=call.attempt,
+        started_at=passage.started_wall + (began - call.received_at),
+        wait_ms=_ms(now - began),
+        gap_ms=_ms(passage.gap_s),
+        queue_ms=_ms(passage.queued_s),
+        timeout_ms=_ms(unit.plan.timeout_s) if unit.plan is not None else None,
         notes=tuple(unit.notes),
     )
 

@@ -1,6 +1,6 @@
 """The vocabulary: frozen structs that are the wire format as well."""
 
-from agentgate.model.agent_settings import AgentQuota, AgentSettings
+from agentgate.model.agent_settings import AS_DECLARED, AgentQuota, AgentSettings, SwitchedOff
 from agentgate.model.call import DEFAULT_TENANT, Call, Effect, KeyId, OnDisconnect
 from agentgate.model.card import (
     CHECK_PREFIX,
@@ -14,17 +14,21 @@ from agentgate.model.card import (
     check_type,
 )
 from agentgate.model.finding import Finding
-from agentgate.model.identity import AGENT_SCOPE, NEIGHBOUR, OBSERVE, OPERATE, SCOPES, SUBMIT, Identity
+from agentgate.model.http import Endpoint, HttpAnswer, HttpEnd, HttpFailure
+from agentgate.model.identity import AGENT_SCOPE, NEIGHBOUR, NOBODY, OBSERVE, OPERATE, SCOPES, SUBMIT, Identity
+from agentgate.model.names import logged, plain, qualified, tenant_of, told
 from agentgate.model.outcome import Outcome, Problem, Status, failure, problem
 from agentgate.model.record import Change, Changed, Claim, Claimed, LedgerEvent, Record, RecordState, UnitRef
 from agentgate.model.route import Route, RouteSnapshot
-from agentgate.model.span import Span, SpanKind
+from agentgate.model.span import LastAttempt, Span, SpanKind, in_order, unfolded
 
 __all__ = [
     "AGENT_SCOPE",
+    "AS_DECLARED",
     "CHECK_PREFIX",
     "DEFAULT_TENANT",
     "NEIGHBOUR",
+    "NOBODY",
     "OBSERVE",
     "OPERATE",
     "PRIORITY_BY_TIER",
@@ -40,11 +44,16 @@ __all__ = [
     "Claim",
     "Claimed",
     "Effect",
+    "Endpoint",
     "Exclusive",
     "Finding",
     "Grade",
+    "HttpAnswer",
+    "HttpEnd",
+    "HttpFailure",
     "Identity",
     "KeyId",
+    "LastAttempt",
     "LedgerEvent",
     "OnDisconnect",
     "Outcome",
@@ -57,9 +66,17 @@ __all__ = [
     "Span",
     "SpanKind",
     "Status",
+    "SwitchedOff",
     "Tier",
     "UnitRef",
     "check_type",
     "failure",
+    "in_order",
+    "logged",
+    "plain",
     "problem",
+    "qualified",
+    "tenant_of",
+    "told",
+    "unfolded",
 ]

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 
-from agentgate.model.call import DEFAULT_TENANT
+
+class SwitchedOff(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who switched an agent off, when (seconds since the epoch), and why."""
+
+    by: str
+    at: float
+    reason: str
 
 
 class AgentQuota(Struct, frozen=True, kw_only=True):
@@ -15,8 +23,10 @@ class AgentQuota(Struct, frozen=True, kw_only=True):
 
 
 class AgentSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Holds whoever runs the agent, also while nobody does, and over restarts of the gate."""
+    """What operators have set for one agent; kept with its route, also while no instance of it is there."""
 
-    agent: str
-    tenant: str = DEFAULT_TENANT
+    off: SwitchedOff | None = None
     quota: AgentQuota | None = None
+
+
+AS_DECLARED: Final = AgentSettings()  # nobody has set anything

@@ -27,7 +27,8 @@ class Call(Struct, frozen=True, kw_only=True):
     """One request from a caller to a target, as the gate sees it (the wire form is `model.link.CallParams`).
 
     Times are monotonic seconds of the gate's clock and absolute. `agent`, `repeatable` and `skill_timeout_s` are
-    filled by preflight from the card of the resolved agent; `attempt` (from 1) and `avoid` by the retry loop.
+    filled by preflight from the card of the resolved agent; `attempt` (from 1) and `avoid` by the retry loop. `agent`
+    and `avoid` are qualified names (`model.names`): what policies keep by them is apart for every tenant.
     """
 
     id: str

@@ -18,12 +18,14 @@ SCOPES: Final = (SUBMIT, OPERATE, OBSERVE)
 class Identity(Struct, frozen=True, kw_only=True):
     """A caller and what it may do.
 
-    `name` is None when nobody checked it: a gate on loopback without tokens takes callers at their word.
+    `name` is None when nobody checked it: a gate on loopback without tokens takes callers at their word. `token` is
+    the id of the token that showed it; never its secret.
     """
 
     tenant: str = DEFAULT_TENANT
     name: str | None = None
     scopes: frozenset[str] = frozenset()
+    token: str = ""
     is_trusted: bool = False  # on loopback without tokens: everything is allowed
 
     def may(self, scope: str) -> bool:
@@ -31,8 +33,13 @@ class Identity(Struct, frozen=True, kw_only=True):
         return self.is_trusted or scope in self.scopes
 
     def may_speak_as(self, agent: str) -> bool:
-        """Whether it may register, or serve, as this agent."""
+        """Whether it may register, serve and call as this agent."""
         return self.may(AGENT_SCOPE + agent)
 
+    def may_call_as(self, name: str) -> bool:
+        """Whether it may make calls under this name: its own, or that of an agent it may speak as."""
+        return self.may_speak_as(name) or (self.name == name and self.may(SUBMIT))
 
+
+NOBODY: Final = Identity()  # a request that shows no token: it may ask whether the gate lives
 NEIGHBOUR: Final = Identity(is_trusted=True)  # anybody on this machine, while the gate asks for no tokens

@@ -68,7 +68,10 @@ class UnitReport(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class HelloParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who connects. Without a card: a client that only calls. `calls` are the ids of calls it still waits for."""
+    """Who connects. Without a card: a client that only calls. `calls` are the ids of calls it still waits for.
+
+    `agent` may be empty where a token says who it is.
+    """
 
     agent: str
     instance: str
@@ -84,7 +87,7 @@ class Welcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `unknown_units`: reported units that the gate will not take an answer from any more; the process stops them and
     forgets their answers. `beat_ms`: send a beat at least this often; after `silent_ms` without any frame either side
-    takes the link for dead.
+    takes the link for dead. `agent`: the name that the process has here, for one that left it to its token.
     """
 
     session: str
@@ -95,6 +98,7 @@ class Welcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     beat_ms: int = 2000
     silent_ms: int = 6000
     payload_bytes_max: int = 262_144
+    agent: str = ""
 
 
 class CallParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -124,7 +128,11 @@ class CallParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class InvokeParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A unit of work for an agent. `remaining_ms` is what is left until the deadline, `key` as shown to people."""
+    """A unit of work for an agent. `remaining_ms` is what is left until the deadline, `key` as shown to people.
+
+    `unrecorded`: a write that the ledger does not keep (idempotency is off, or only observed). It runs whatever else
+    runs under its key.
+    """
 
     task_type: str
     caller: str
@@ -137,6 +145,7 @@ class InvokeParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
     token: str = ""
     traceparent: str = ""
     attempt: int = 1
+    unrecorded: bool = False
 
 
 class BeatParams(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from agentgate.model import Card, Route, RouteSnapshot
+from agentgate.model import AgentSettings, Card, Endpoint, Route, RouteSnapshot
 
 
 class RouteListener(Protocol):
-    """Hears of every change of an instance, at once and in order."""
+    """Hears of every change of an instance, at once and in order. Names are qualified (`model.names`)."""
 
     def instance_joined(self, agent: str, instance: str, card: Card) -> None:
         """It is connected and takes calls (also after it was away)."""
@@ -28,7 +28,7 @@ class RouteListener(Protocol):
 
 
 class Routes(Protocol):
-    """The directory, as the gateway uses it."""
+    """The directory, as the gateway uses it. The names of instances that it is told are qualified (`model.names`)."""
 
     def resolve(self, tenant: str, target: str) -> Route | None:
         """The agent for a target as named: an agent's name, or `skill:<task_type>` (some agent that declares it).
@@ -37,12 +37,19 @@ class Routes(Protocol):
         """
         ...
 
-    def snapshot(self) -> RouteSnapshot:
-        """All routes, with their version."""
+    def snapshot(self, tenant: str | None = None) -> RouteSnapshot:
+        """All routes with their version, or one tenant's, with instances by their plain names and no endpoints."""
         ...
 
-    def hello(self, tenant: str, card: Card, instance: str) -> None:
-        """An instance connected; raises `ValueError` with a sentence when its card cannot be accepted."""
+    def configure(self, tenant: str, agent: str, settings: AgentSettings) -> Route | None:
+        """Set what operators want of an agent, from now on and over restarts; None when there is none of this name."""
+        ...
+
+    def hello(self, tenant: str, card: Card, instance: str, endpoint: Endpoint | None = None) -> None:
+        """An instance connected; raises `ValueError` with a sentence when its card cannot be accepted.
+
+        One with an endpoint is reached by HTTP, and its signs of life are whatever the gateway takes for them.
+        """
         ...
 
     def seen(self, instance: str) -> None:

@@ -12,7 +12,18 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RouteSnapshot, Span
+from agentgate.model import (
+    DEFAULT_TENANT,
+    Change,
+    Changed,
+    Claim,
+    Claimed,
+    KeyId,
+    Record,
+    RecordState,
+    RouteSnapshot,
+    Span,
+)
 
 
 class Lifetime(Struct, frozen=True, kw_only=True):
@@ -58,6 +69,12 @@ class Store(Protocol):
         """Running records in key order, for a starting gateway."""
         ...
 
+    async def list_records(
+        self, after: KeyId, before: KeyId, state: RecordState | None, now: float, limit: int
+    ) -> list[Record]:
+        """Live records between two keys, both excluded, in key order; without payloads and values, which are large."""
+        ...
+
     async def sweep(self, now: float, limit: int) -> int:
         """Delete up to `limit` expired records; running ones are extended, unknown ones stay. Returns how many went."""
         ...
@@ -86,8 +103,11 @@ class SpanStore(Protocol):
         """Append finished spans."""
         ...
 
-    async def chain(self, trace_or_key: str, limit: int) -> list[Span]:
-        """The spans of one trace, or of the traces in which a key or business key occurs, in order of start."""
+    async def chain(self, trace_or_key: str, limit: int, tenant: str = DEFAULT_TENANT) -> list[Span]:
+        """The tenant's spans of one trace, or of the traces in which a key or business key occurs, in order of start.
+
+        Traces are named by callers, so two tenants may use the same name; neither sees anything of the other.
+        """
         ...
 
     async def sweep(self, now: float) -> int:

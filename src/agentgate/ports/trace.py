@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from agentgate.model import Span
+from agentgate.model import DEFAULT_TENANT, Span
 
 
 class SpanSink(Protocol):
@@ -14,6 +14,6 @@ class SpanSink(Protocol):
         """Keep a finished span."""
         ...
 
-    async def chain(self, trace_or_key: str, limit: int = 1000) -> list[Span]:
-        """The spans of one trace, or of the traces in which a key occurs."""
+    async def chain(self, trace_or_key: str, limit: int = 1000, tenant: str = DEFAULT_TENANT) -> list[Span]:
+        """The tenant's spans of one trace, or of the traces in which a key occurs."""
         ...

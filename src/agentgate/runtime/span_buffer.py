@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 
 from agentgate.errors import StoreError
-from agentgate.model import Span
+from agentgate.model import DEFAULT_TENANT, Span, in_order, unfolded
 from agentgate.ports.clock import Clock
 from agentgate.ports.store import SpanStore
 from agentgate.runtime.service import Service
@@ -83,11 +83,12 @@ class SpanBuffer(Service):
         """How many spans are not written yet."""
         return len(self._plain) + len(self._precious) + self._under_way
 
-    async def chain(self, trace_or_key: str, limit: int = 1_000) -> list[Span]:
-        """The spans of one trace, or of the traces in which a key occurs, with everything recorded so far."""
+    async def chain(self, trace_or_key: str, limit: int = 1_000, tenant: str = DEFAULT_TENANT) -> list[Span]:
+        """The tenant's spans of one trace, or of the traces in which a key occurs, with everything recorded so far."""
         if self._clock.now() >= self._leave_alone_until:
             await self._flushed()
-        return await self._store.chain(trace_or_key, limit)
+        kept = await self._store.chain(trace_or_key, limit, tenant)
+        return sorted((span for one in kept for span in unfolded(one)), key=in_order)[:limit]
 
     async def _stop(self) -> None:
         self._leave_alone_until = 0.0

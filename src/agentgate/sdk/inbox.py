@@ -13,6 +13,7 @@ Rules (DESIGN 4.1, 4.2, 4.5):
   answer. If the old run ends because it was told to, it says nothing about the new unit, which is answered "not sent":
   the gate, as the one owner of retries, may ask again. A finished run whose good answer nobody has acknowledged is
   joined in the same way. A failed one is not: asking again is how a failure is repeated.
+- A unit that the gate keeps no record of (`unrecorded`) joins nothing and is joined by nothing.
 - Joining needs the same key, task type and body. The key as shown does not name the target as the caller named it, so
   equal keys with different bodies are different work.
 - **A run is told to stop when all its units are**, and as strongly as the mildest of them says.
@@ -128,7 +129,7 @@ class Inbox:
             return "known"
         if max(len(self._runs), len(self._run_of_unit)) + len(self._kept) >= self._units_max:
             return self._refuse(unit, f"this instance already holds {self._units_max} units and unacknowledged answers")
-        single = _is_keyed(params) and not repeatable
+        single = _is_keyed(params) and not repeatable and not params.unrecorded
         if single and (joined := self._join(unit, params, deadline)) is not None:
             return joined
         if self.draining:
@@ -257,7 +258,7 @@ class Inbox:
         if _is_keyed(params):
             self._last_seq += 1
             answer = msgspec.structs.replace(answer, seq=self._last_seq)
-            if answer.error is None:
+            if answer.error is None and not params.unrecorded:
                 self._done_of_key.setdefault(params.key, []).append(unit)
         self._kept[unit] = Kept(answer, params)
         return answer

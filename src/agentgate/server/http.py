@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable
 
 from litestar import Litestar
 from litestar.datastructures import State
@@ -12,35 +11,30 @@ from litestar.exceptions import HTTPException
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentgate.errors import StoreError
-from agentgate.model import problem
+from agentgate.model import Problem
 from agentgate.server import problems
-from agentgate.server.access import access_finding
+from agentgate.server.access import SAFE_HEADERS, admit
 from agentgate.server.api import HANDLERS
+from agentgate.server.api.scope import IDENTITY_KEY
+from agentgate.server.calls import HttpCalls
 from agentgate.server.metrics import Metrics
-from agentgate.server.problems import Refused, problem_body
+from agentgate.server.problems import Refused
+from agentgate.server.replies import refusal
 from agentgate.server.view import GateView
 
-# Answers are data of this moment for programs; a browser that shows one must not run, frame or keep anything of it.
-SAFE_HEADERS: Final = [
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-store"),
-]
 
-
-def build_http(view: GateView, metrics_text: Metrics, is_stopping: Callable[[], bool]) -> ASGIApp:
+def build_http(view: GateView, calls: HttpCalls, metrics_text: Metrics, is_stopping: Callable[[], bool]) -> ASGIApp:
     """The ASGI application, behind its guard."""
     app = Litestar(
         route_handlers=[*HANDLERS],
-        state=State({"view": view, "metrics": metrics_text, "is_stopping": is_stopping}),
+        state=State({"view": view, "calls": calls, "metrics": metrics_text, "is_stopping": is_stopping}),
         exception_handlers={
             Refused: problems.on_refused,
             StoreError: problems.on_store_error,
             HTTPException: problems.on_http_error,
             Exception: problems.on_defect,
         },
-        openapi_config=None,  # the document comes with the calls' front door
+        openapi_config=None,
         logging_config=None,
         request_max_body_size=0,
     )
@@ -58,18 +52,13 @@ def _guarded(app: ASGIApp) -> ASGIApp:
 
         if scope["type"] != ScopeType.HTTP:
             return
-        hosts, origins = (_values(scope["headers"], name) for name in (b"host", b"origin"))
-        finding = access_finding(hosts, origins)
-        if finding is None:
-            await app(scope, receive, send_safely)
+        identity = admit(list(scope["headers"]))
+        if isinstance(identity, Problem):
+            reply = refusal(identity)
+            await send_safely({"type": "http.response.start", "status": reply.status, "headers": reply.headers})
+            await send_safely({"type": "http.response.body", "body": reply.body, "more_body": False})
             return
-        body = problem_body(problem("forbidden", detail=finding))
-        content = [(b"content-type", problems.MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
-        await send_safely({"type": "http.response.start", "status": 403, "headers": content})
-        await send_safely({"type": "http.response.body", "body": body, "more_body": False})
+        scope[IDENTITY_KEY] = identity  # type: ignore[typeddict-unknown-key]  # ASGI lets a scope be extended
+        await app(scope, receive, send_safely)
 
     return guard
-
-
-def _values(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> list[str]:
-    return [value.decode("latin-1") for known, value in headers if known == name]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol, cast
@@ -27,8 +28,11 @@ from agentgate.model.link import LINK_PATH, SUBPROTOCOL
 from agentgate.server import framing
 from agentgate.server.access import access_finding
 from agentgate.server.options import ServerOptions
+from agentgate.server.turns import Turns
 
-FRAMES_AT_ONCE: Final = 64  # then others have their turn: a peer that floods must not hold up the rest
+BACKLOG_MAX: Final = 64  # frames read and not handled; beyond them the socket is left alone
+BACKLOG_BYTES_MAX: Final = 262_144
+FRAME_BYTES: Final = 64  # what a frame counts for beside its message
 CLOSE_S: Final = 2.0  # for the peer to take the last frames and answer the good-bye
 REASON_BYTES_MAX: Final = 123  # what a WebSocket close frame can carry
 
@@ -68,6 +72,7 @@ class Links:
     connect: Connect
     options: ServerOptions
     open: set[LinkProtocol] = field(default_factory=set)
+    turns: Turns = field(default_factory=Turns)
     is_stopping: bool = False
     accepted: int = 0
     refused: int = 0
@@ -92,9 +97,12 @@ class LinkProtocol(asyncio.Protocol):
         self._unread = bytearray()  # the beginning of a frame
         self._parts: list[bytes] = []  # of a message in several frames
         self._is_in_parts = False  # what comes next belongs to a message that has begun
-        self._backlog: list[bytes | Frame] = []  # read, not handled yet: messages, and frames of another kind
+        self._backlog: deque[bytes | Frame] = deque()  # read, not handled yet: messages, and frames of another kind
+        self._backlog_bytes = 0
         self._is_paused = False
+        self.is_in_line = False
         self._is_ending = False
+        self._is_closed_here = False  # what the peer says after that is not heard
         self._heard_at = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self._ws = ServerProtocol(
@@ -127,7 +135,8 @@ class LinkProtocol(asyncio.Protocol):
             data = bytes(self._unread)
             self._unread.clear()
         self._cut_frames(data)
-        self._handle_backlog()
+        self.links.turns.take(self)
+        self._keep_pace()
 
     def eof_received(self) -> None:
         """The peer sends nothing more; the transport closes itself."""
@@ -139,11 +148,31 @@ class LinkProtocol(asyncio.Protocol):
         self.links.open.discard(self)
         if self._timer is not None:
             self._timer.cancel()
+        while self._backlog:  # what it said before it went counts
+            self.handle_next()
         self._leave()
 
     def shutdown(self) -> None:
         """Uvicorn stops."""
         self.close("the gate stops", code=SERVICE_RESTART)
+
+    # --- what the turns of the loop call
+
+    @property
+    def has_frames(self) -> bool:
+        """Whether something is read and not handled yet."""
+        return bool(self._backlog)
+
+    def handle_next(self) -> int:
+        """Handle the oldest frame; returns its size in bytes."""
+        frame = self._backlog.popleft()
+        size = _size(frame)
+        self._backlog_bytes -= size
+        if self._session is not None and not self._is_closed_here:
+            self._handle(frame, self._session)
+        if self._is_paused:
+            self._keep_pace()
+        return size
 
     # --- what the session calls
 
@@ -156,6 +185,7 @@ class LinkProtocol(asyncio.Protocol):
     def close(self, reason: str, *, code: int = POLICY_VIOLATION) -> None:
         """Say good-bye; whatever the peer does, the connection ends soon."""
         if self._ws.state is State.OPEN:
+            self._is_closed_here = True
             self._ws.send_close(code, _fit(reason))
             self._write()
 
@@ -192,7 +222,7 @@ class LinkProtocol(asyncio.Protocol):
             if message is None:
                 self._receive(stream[frame.start : frame.end])
             else:
-                self._backlog.append(message)
+                self._keep(message)
         self._unread += stream[start:]
 
     def _receive(self, data: bytes) -> None:
@@ -204,20 +234,20 @@ class LinkProtocol(asyncio.Protocol):
             elif isinstance(event, Frame):
                 if event.opcode in MESSAGE_PARTS:
                     self._is_in_parts = not event.fin
-                self._backlog.append(event)
+                self._keep(event)
         self._write()
 
-    def _handle_backlog(self) -> None:
-        """Handle what was read, a bounded number at a time; reading goes on when all of it is handled."""
-        batch, self._backlog = self._backlog[:FRAMES_AT_ONCE], self._backlog[FRAMES_AT_ONCE:]
-        for frame in batch:
-            if self._session is not None and self._ws.state is State.OPEN:
-                self._handle(frame, self._session)
-        if self._backlog:
+    def _keep(self, frame: bytes | Frame) -> None:
+        self._backlog.append(frame)
+        self._backlog_bytes += _size(frame)
+
+    def _keep_pace(self) -> None:
+        """Read no further than can be handled soon; what is not read holds the peer back."""
+        is_behind = len(self._backlog) > BACKLOG_MAX or self._backlog_bytes > BACKLOG_BYTES_MAX
+        if is_behind and not self._is_paused:
             self._is_paused = True
             self._transport.pause_reading()
-            self._loop.call_soon(self._handle_backlog)
-        elif self._is_paused and not self._transport.is_closing():
+        elif self._is_paused and not self._backlog and not self._transport.is_closing():
             self._is_paused = False
             self._transport.resume_reading()
 
@@ -275,6 +305,7 @@ class LinkProtocol(asyncio.Protocol):
     def _leave(self) -> None:
         """Nothing more is heard and nothing more is said, also in the turn that goes on."""
         self._backlog.clear()
+        self._backlog_bytes = 0
         session, self._session = self._session, None
         if session is not None:
             session.closed()
@@ -283,6 +314,11 @@ class LinkProtocol(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_later(delay_s, call)
+
+
+def _size(frame: bytes | Frame) -> int:
+    """What a frame counts for: an empty one is work as well."""
+    return FRAME_BYTES + len(frame if isinstance(frame, bytes) else frame.data)
 
 
 def _fit(reason: str) -> str:

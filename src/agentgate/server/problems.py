@@ -1,14 +1,19 @@
-"""Errors over HTTP: problem+json (RFC 9457), with our code, advice and retry beside the standard members."""
+"""Errors over HTTP: problem+json (RFC 9457), with our code, advice and retry beside the standard members.
+
+"Do not retry" is said in every dialect that a stock client may understand, because a bare 409, 429 or 503 is retried by
+most of them: `x-should-retry` (the SDKs of model providers) and `grpc-retry-pushback-ms`, beside `retry` in the body.
+"""
 
 from __future__ import annotations
 
 from http import HTTPStatus
 from typing import Any, Final
 
-import msgspec
 import structlog
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
+from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.json import Encoder
 
 from agentgate.errors import CODES, StoreError
 from agentgate.model import Problem, problem
@@ -16,10 +21,53 @@ from agentgate.model import Problem, problem
 MEDIA_TYPE: Final = "application/problem+json"
 TYPE_PREFIX: Final = "urn:agentgate:problem:"
 
+# Registered problem types (draft-ietf-httpapi-ratelimit-headers-10), where they say the same as our code.
+REGISTERED: Final = "https://iana.org/assignments/http-problem-types#"
+TYPES: Final = {code: TYPE_PREFIX + code for code in CODES} | {
+    "rate_limited": REGISTERED + "quota-exceeded",
+    "quota_exhausted": REGISTERED + "quota-exceeded",
+    "overloaded": REGISTERED + "temporary-reduced-capacity",
+    "shed": REGISTERED + "temporary-reduced-capacity",
+}
+VIOLATED: Final = {"rate_limited": ["sender"]}  # names of policies in the RateLimit fields
+
 # What the HTTP layer itself refuses, in our words; anything else of the 400s is a bad request.
 CODE_BY_STATUS: Final = {404: "not_found", 401: "unauthorized", 403: "forbidden", 413: "too_large"}
 
+CONTENT_TYPE: Final = (b"content-type", MEDIA_TYPE.encode())
+NEVER: Final = ((b"x-should-retry", b"false"), (b"grpc-retry-pushback-ms", b"-1"))
+AGAIN: Final = ((b"x-should-retry", b"true"),)
+
 log = structlog.get_logger("agentgate.server")
+
+encode: Final = Encoder().encode
+
+
+class ProblemDocument(Struct, kw_only=True):
+    """The body of every error.
+
+    `sent`: whether the target may have seen the request and acted on it. `retry`: whether the same request can have
+    another answer (`after` some time) or not (`never`). Answers about a call have `trace_id`, and its `id` and `key`
+    if it has a key.
+    """
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    fault: str
+    sent: bool
+    retry: str
+    advice: str
+    retry_after_ms: int | UnsetType = UNSET
+    trace_id: str | UnsetType = UNSET
+    id: str | UnsetType = UNSET
+    key: str | UnsetType = UNSET
+    replayed: bool | UnsetType = UNSET
+    joined: bool | UnsetType = UNSET
+    first_seen_at: float | UnsetType = UNSET
+    violated_policies: list[str] | UnsetType = field(default=UNSET, name="violated-policies")
 
 
 class Refused(Exception):
@@ -30,26 +78,48 @@ class Refused(Exception):
         self.error = error
 
 
-def problem_body(error: Problem, status: int | None = None) -> bytes:
+def document(error: Problem, status: int | None = None) -> ProblemDocument:
     """The document for an error value."""
     info = CODES[error.code]
-    body: dict[str, Any] = {
-        "type": TYPE_PREFIX + error.code,
-        "title": info.title,
-        "status": status or info.http_status,
-        "detail": error.detail,
-        "code": error.code,
-        "retry": error.retry,
-        "advice": error.advice,
-    }
+    return ProblemDocument(
+        type=TYPES[error.code],
+        title=info.title,
+        status=status or info.http_status,
+        detail=error.detail,
+        code=error.code,
+        fault=error.fault,
+        sent=error.sent,
+        retry=error.retry,
+        advice=error.advice,
+        retry_after_ms=UNSET if error.retry_after_ms is None else error.retry_after_ms,
+        violated_policies=VIOLATED.get(error.code, UNSET),
+    )
+
+
+def problem_body(error: Problem, status: int | None = None) -> bytes:
+    """The document as bytes."""
+    return encode(document(error, status))
+
+
+def problem_headers(error: Problem) -> list[tuple[bytes, bytes]]:
+    """What a client has to know that does not read the document."""
+    headers = [CONTENT_TYPE]
     if error.retry_after_ms is not None:
-        body["retry_after_ms"] = error.retry_after_ms
-    return msgspec.json.encode(body)
+        headers.append((b"retry-after", b"%d" % -(-error.retry_after_ms // 1000)))
+        headers.append((b"retry-after-ms", b"%d" % error.retry_after_ms))
+    if error.retry == "never" or CODES[error.code].http_status == HTTPStatus.CONFLICT:
+        headers += NEVER  # a key that runs is waited for, not called again
+    elif error.retry_after_ms is not None:
+        headers += AGAIN
+    return headers
 
 
 def _respond(error: Problem, status: int | None = None) -> Response[bytes]:
     return Response(
-        problem_body(error, status), status_code=status or CODES[error.code].http_status, media_type=MEDIA_TYPE
+        problem_body(error, status),
+        status_code=status or CODES[error.code].http_status,
+        media_type=MEDIA_TYPE,
+        headers={name.decode(): value.decode() for name, value in problem_headers(error)[1:]},
     )
 
 

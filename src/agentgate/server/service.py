@@ -19,11 +19,13 @@ from agentgate.gateway.gateway import Gateway
 from agentgate.ports.clock import Clock
 from agentgate.runtime.service import Service
 from agentgate.runtime.span_buffer import SpanBuffer
+from agentgate.server.access import admit
+from agentgate.server.calls import HttpCalls
+from agentgate.server.direct_calls import DirectCalls
 from agentgate.server.http import build_http
 from agentgate.server.link import Links
 from agentgate.server.metrics import Metrics
 from agentgate.server.options import ServerOptions
-from agentgate.server.patient_http import PatientHttp
 from agentgate.server.view import GateView
 
 BACKLOG: Final = 2048  # connections that the system holds while the loop is busy: a wave of agents starting at once
@@ -47,12 +49,21 @@ class ServerService(Service):
         self._view = GateView(gateway=gateway, directory=directory, spans=spans, clock=clock)
         self.links = Links(gateway.connect, options)
         self.port = 0  # the real one, once it listens
-        app = build_http(self._view, Metrics(self._view, self.links), lambda: self.links.is_stopping)
+        self.calls = HttpCalls(gateway, clock)
+        app = build_http(
+            self._view,
+            self.calls,
+            Metrics(self._view, self.links),
+            lambda: self.links.is_stopping,
+        )
+        direct = DirectCalls.bound(
+            self.calls, admit, bytes_max=options.frame_bytes_max, unread_max=options.queue_bytes_max
+        )
         self._server = _Uvicorn(
             uvicorn.Config(
                 app,
                 ws=self.links.protocol(),
-                http=PatientHttp,
+                http=direct,
                 lifespan="off",
                 log_config=None,
                 access_log=False,
@@ -88,6 +99,7 @@ class ServerService(Service):
             if not self._view.running():
                 break
             await asyncio.sleep(DRAIN_STEP_S)
+        self.calls.give_up()
         log.info("stopping", running_calls=self._view.running(), links=len(self.links.open))
         self._server.should_exit = True
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from agentgate.directory import Directory
 from agentgate.gateway.gateway import Gateway
+from agentgate.model import plain, tenant_of
 from agentgate.ports.clock import Clock
 from agentgate.runtime.span_buffer import SpanBuffer
 
@@ -21,15 +22,16 @@ class GateView:
     clock: Clock
 
     def running(self) -> int:
-        """Calls of connected processes that have no outcome yet."""
-        return sum(len(peer.calls) for peer in self.gateway.peers.connected)
+        """Calls that have no outcome yet, or requests to agents whose answers would get lost."""
+        calls = len(self.gateway.front) + sum(len(peer.calls) for peer in self.gateway.peers.connected)
+        return max(calls, self.gateway.http_agents.running)
 
-    def breakers(self) -> list[dict[str, Any]]:
-        """Every breaker, times as seconds from now."""
+    def breakers(self, tenant: str) -> list[dict[str, Any]]:
+        """Every breaker of a tenant, times as seconds from now."""
         now = self.clock.now()
         return [
             {
-                "agent": breaker.agent,
+                "agent": plain(breaker.agent),
                 "task_type": breaker.task_type,
                 "state": breaker.state,
                 "state_s": round(now - breaker.since, 3),
@@ -42,4 +44,5 @@ class GateView:
                 "opened": breaker.opened,
             }
             for breaker in self.gateway.breakers.states(now)
+            if tenant_of(breaker.agent) == tenant
         ]

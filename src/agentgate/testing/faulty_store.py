@@ -15,7 +15,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from agentgate.errors import StoreBroke, StoreConflict
-from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RouteSnapshot, Span
+from agentgate.model import (
+    DEFAULT_TENANT,
+    Change,
+    Changed,
+    Claim,
+    Claimed,
+    KeyId,
+    Record,
+    RecordState,
+    RouteSnapshot,
+    Span,
+)
 from agentgate.ports.store import Lifetime, SpanStore, Store
 from agentgate.testing.faults import StoreMood
 
@@ -111,6 +122,12 @@ class FaultyStore(_Faulty):
         """As the store inside, or a fault."""
         return await self._run(lambda: self._inner.open_records(after, limit))
 
+    async def list_records(
+        self, after: KeyId, before: KeyId, state: RecordState | None, now: float, limit: int
+    ) -> list[Record]:
+        """As the store inside, or a fault."""
+        return await self._run(lambda: self._inner.list_records(after, before, state, now, limit))
+
     async def sweep(self, now: float, limit: int) -> int:
         """As the store inside, or a fault."""
         return await self._run(lambda: self._inner.sweep(now, limit), conflicts=True)
@@ -143,9 +160,9 @@ class FaultySpanStore(_Faulty):
         """As the store inside, or a fault."""
         await self._run(lambda: self._inner.write(spans))
 
-    async def chain(self, trace_or_key: str, limit: int) -> list[Span]:
+    async def chain(self, trace_or_key: str, limit: int, tenant: str = DEFAULT_TENANT) -> list[Span]:
         """As the store inside, or a fault."""
-        return await self._run(lambda: self._inner.chain(trace_or_key, limit))
+        return await self._run(lambda: self._inner.chain(trace_or_key, limit, tenant))
 
     async def sweep(self, now: float) -> int:
         """As the store inside, or a fault."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agentgate.adapters import chains
-from agentgate.model import Span
+from agentgate.model import DEFAULT_TENANT, Span, in_order, unfolded
 
 SPANS_MAX: Final = 100_000  # about 100 MB; the demo leaves some thousands
 
@@ -28,10 +28,11 @@ class MemorySpanStore:
         """Append finished spans."""
         self._spans.extend(spans)
 
-    async def chain(self, trace_or_key: str, limit: int) -> list[Span]:
-        """The spans of one trace, or of the traces in which a key or business key occurs."""
-        traces = {span.trace_id for span in self._spans if chains.is_named(span, trace_or_key)}
-        return sorted((span for span in self._spans if span.trace_id in traces), key=chains.in_order)[:limit]
+    async def chain(self, trace_or_key: str, limit: int, tenant: str = DEFAULT_TENANT) -> list[Span]:
+        """The tenant's spans of one trace, or of the traces in which a key or business key occurs."""
+        own = [span for span in self._spans if span.tenant == tenant]
+        traces = {span.trace_id for span in own if chains.is_named(span, trace_or_key, tenant)}
+        return sorted((span for span in own if span.trace_id in traces), key=in_order)[:limit]
 
     async def sweep(self, now: float) -> int:  # noqa: ARG002 - the port's signature
         """Nothing is kept in files."""
@@ -39,5 +40,5 @@ class MemorySpanStore:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """Everything that is there, in the order it was written."""
-        return tuple(self._spans)
+        """Everything that is there, in the order it was written, as it is shown."""
+        return tuple(shown for span in self._spans for shown in unfolded(span))

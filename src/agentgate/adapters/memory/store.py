@@ -13,7 +13,7 @@ from agentgate.core.expiry import Expiry
 from agentgate.core.ledger import LedgerOptions
 from agentgate.core.ledger_batch import LedgerBatch
 from agentgate.errors import StoreBroke
-from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RouteSnapshot
+from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RecordState, RouteSnapshot
 from agentgate.ports.store import Lifetime
 
 RECORDS_MAX: Final = 1_000_000  # about 1 GB; a day of 10 keyed calls a second
@@ -80,6 +80,19 @@ class MemoryStore:
         self._check_open()
         running = (key for key, record in self._records.items() if record.state == "running")
         return [self._records[key] for key in sorted(running) if after is None or key > after][:limit]
+
+    async def list_records(
+        self, after: KeyId, before: KeyId, state: RecordState | None, now: float, limit: int
+    ) -> list[Record]:
+        """Live records between two keys, in key order."""
+        self._check_open()
+        horizon = self._horizon(now)
+        found = [
+            record
+            for key, record in self._records.items()
+            if after < key < before and state in (None, record.state) and expiry.live(record, horizon) is not None
+        ]
+        return [records.light(record) for record in sorted(found, key=lambda record: record.key)[:limit]]
 
     async def sweep(self, now: float, limit: int) -> int:
         """Delete what has expired, extend what runs."""

@@ -44,6 +44,48 @@ FROM (
     LIMIT ?
 )
 
+-- name: list_records
+-- A page of live records in key order, of any state or of one that most records have; without what makes them large.
+SELECT '[' || coalesce(group_concat(record), '') || ']'
+FROM (
+    SELECT json_remove(record, '$.payload', '$.outcome.value') AS record
+    FROM ledger
+    WHERE (tenant, target, caller, task_type, business_key, action) > (?, ?, ?, ?, ?, ?)
+        AND (tenant, target, caller, task_type, business_key, action) < (?, ?, ?, ?, ?, ?)
+        AND (state IN ('running', 'unknown') OR expires_at > ?)
+        AND (? IS NULL OR state = ?)
+    ORDER BY tenant, target, caller, task_type, business_key, action
+    LIMIT ?
+)
+
+-- name: list_failed
+-- The same of the failed ones, which are few among the done.
+SELECT '[' || coalesce(group_concat(record), '') || ']'
+FROM (
+    SELECT json_remove(record, '$.payload', '$.outcome.value') AS record
+    FROM ledger INDEXED BY ledger_failed
+    WHERE state = 'failed'
+        AND (tenant, target, caller, task_type, business_key, action) > (?, ?, ?, ?, ?, ?)
+        AND (tenant, target, caller, task_type, business_key, action) < (?, ?, ?, ?, ?, ?)
+        AND expires_at > ?
+    ORDER BY tenant, target, caller, task_type, business_key, action
+    LIMIT ?
+)
+
+-- name: list_open
+-- The same of the running or unknown ones, which never expire.
+SELECT '[' || coalesce(group_concat(record), '') || ']'
+FROM (
+    SELECT json_remove(record, '$.payload', '$.outcome.value') AS record
+    FROM ledger INDEXED BY ledger_open
+    WHERE state IN ('running', 'unknown')
+        AND (tenant, target, caller, task_type, business_key, action) > (?, ?, ?, ?, ?, ?)
+        AND (tenant, target, caller, task_type, business_key, action) < (?, ?, ?, ?, ?, ?)
+        AND state = ?
+    ORDER BY tenant, target, caller, task_type, business_key, action
+    LIMIT ?
+)
+
 -- name: read_running_due
 -- Running records whose time is up, to be extended.
 SELECT '[' || coalesce(group_concat(record), '') || ']', json_group_array(id)

@@ -19,9 +19,9 @@ from agentgate.adapters.sqlite import statements
 from agentgate.adapters.sqlite.database import Database
 from agentgate.core import expiry
 from agentgate.core.expiry import Expiry
-from agentgate.core.ledger import LedgerOptions
+from agentgate.core.ledger import OPEN, LedgerOptions
 from agentgate.core.ledger_batch import LedgerBatch
-from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RouteSnapshot
+from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RecordState, RouteSnapshot
 from agentgate.ports.store import Lifetime
 
 SQL: Final = statements.load("ledger.sql")
@@ -104,6 +104,17 @@ class LedgerFile:
     def open_records(self, after: KeyId | None, limit: int) -> list[Record]:
         """Running records in key order."""
         return self._read(SQL["read_running"], *(after or BEFORE_ALL), limit)
+
+    def list_records(
+        self, after: KeyId, before: KeyId, state: RecordState | None, now: float, limit: int
+    ) -> list[Record]:
+        """Live records between two keys, in key order."""
+        if state in OPEN:
+            return self._read(SQL["list_open"], *after, *before, state, limit)
+        bounds = (*after, *before, self._horizon(now))
+        if state == "failed":
+            return self._read(SQL["list_failed"], *bounds, limit)
+        return self._read(SQL["list_records"], *bounds, state, state, limit)
 
     def sweep(self, now: float, limit: int) -> int:
         """Delete what has expired, extend what runs."""

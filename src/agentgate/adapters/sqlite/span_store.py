@@ -1,8 +1,8 @@
 """Spans on disk: the asynchronous face of `SpanFiles`.
 
 A flush is stored as one block of JSON, with the names that occur in it; a query reads the blocks in which a name may
-occur and looks through their spans. Names are stored as short hashes: two names that share one cost a block that is
-read in vain.
+occur and looks through their spans. Names are those of their tenant, and stored as short hashes: two names that share
+one cost a block that is read in vain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agentgate.adapters import chains
 from agentgate.adapters.sqlite.reopening import Reopening
 from agentgate.adapters.sqlite.span_files import BROKEN, DAY_S, SpanFiles
 from agentgate.errors import StoreBadInput
-from agentgate.model import Span
+from agentgate.model import DEFAULT_TENANT, Span, in_order, qualified
 from agentgate.runtime.runner import Runner
 
 log = structlog.get_logger(__name__)
@@ -72,13 +72,13 @@ class SqliteSpanStore:
             if await self._files.ask(SpanFiles.write, int(day), text, " ".join(_names(block))):
                 log.warning("span_file_damaged", directory=self._directory, kept_as=BROKEN)
 
-    async def chain(self, trace_or_key: str, limit: int) -> list[Span]:
-        """The spans of one trace, or of the traces in which a key or business key occurs, in order of start."""
-        named = await self._read([trace_or_key])
-        traces = {span.trace_id: None for span in named if chains.is_named(span, trace_or_key)}
-        wanted = list(traces)[:TRACES_MAX]
-        spans = {span.span_id: span for span in await self._read(wanted) if span.trace_id in traces}
-        return sorted(spans.values(), key=chains.in_order)[:limit]
+    async def chain(self, trace_or_key: str, limit: int, tenant: str = DEFAULT_TENANT) -> list[Span]:
+        """The tenant's spans of one trace, or of the traces in which a key or business key occurs, by their start."""
+        named = await self._read(tenant, [trace_or_key])
+        traces = {span.trace_id: None for span in named if chains.is_named(span, trace_or_key, tenant)}
+        found = await self._read(tenant, list(traces)[:TRACES_MAX])
+        spans = {span.span_id: span for span in found if span.tenant == tenant and span.trace_id in traces}
+        return sorted(spans.values(), key=in_order)[:limit]
 
     async def sweep(self, now: float) -> int:
         """Delete the files of days beyond the retention time."""
@@ -88,18 +88,18 @@ class SqliteSpanStore:
         await self._runner.start(SpanFiles, self._directory)
         await self._runner.run(SpanFiles.open)
 
-    async def _read(self, names: Sequence[str]) -> list[Span]:
-        """All spans of the blocks in which one of the names may occur."""
-        blocks = await self._files.ask(SpanFiles.read, [_hashed(name) for name in names], BLOCKS_MAX)
+    async def _read(self, tenant: str, names: Sequence[str]) -> list[Span]:
+        """All spans of the blocks in which one of the tenant's names may occur."""
+        blocks = await self._files.ask(SpanFiles.read, [_hashed(tenant, name) for name in names], BLOCKS_MAX)
         return [span for block in blocks for span in _DECODER.decode(block)]
 
 
 def _names(spans: Iterable[Span]) -> set[str]:
     """The names that occur in some spans, hashed."""
-    names = {name for span in spans for name in (span.trace_id, span.key, span.business_key)}
-    return {_hashed(name) for name in names if name}
+    names = {(span.tenant, name) for span in spans for name in (span.trace_id, span.key, span.business_key)}
+    return {_hashed(tenant, name) for tenant, name in names if name}
 
 
-def _hashed(name: str) -> str:
+def _hashed(tenant: str, name: str) -> str:
     """Eight hexadecimal digits: one word of the index, whatever is in the name."""
-    return f"{zlib.crc32(name.encode(errors='replace')):08x}"
+    return f"{zlib.crc32(qualified(tenant, name).encode(errors='replace')):08x}"

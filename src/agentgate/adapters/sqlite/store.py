@@ -11,7 +11,7 @@ from agentgate.adapters.sqlite.file_lock import FileLock
 from agentgate.adapters.sqlite.ledger_file import LedgerFile
 from agentgate.adapters.sqlite.reopening import Reopening
 from agentgate.core.ledger import LedgerOptions
-from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RouteSnapshot
+from agentgate.model import Change, Changed, Claim, Claimed, KeyId, Record, RecordState, RouteSnapshot
 from agentgate.ports.store import Lifetime
 from agentgate.runtime.runner import Runner
 
@@ -68,6 +68,12 @@ class SqliteStore:
     async def open_records(self, after: KeyId | None, limit: int) -> list[Record]:
         """Running records in key order."""
         return await self._ask(LedgerFile.open_records, after, limit)
+
+    async def list_records(
+        self, after: KeyId, before: KeyId, state: RecordState | None, now: float, limit: int
+    ) -> list[Record]:
+        """Live records between two keys, in key order."""
+        return await self._ask(LedgerFile.list_records, after, before, state, now, limit)
 
     async def sweep(self, now: float, limit: int) -> int:
         """Delete what has expired, extend what runs."""

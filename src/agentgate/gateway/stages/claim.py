@@ -2,6 +2,9 @@
 
 A claim that was asked for may be granted after its caller has left, or be granted although the store's answer got
 lost. Either way the unit was not sent, and saying so frees the key again.
+
+Observed only, a claim that is not granted at once ends nothing: the call goes on with a unit of which the ledger knows
+nothing.
 """
 
 from __future__ import annotations
@@ -11,11 +14,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from agentgate.errors import StoreError
 from agentgate.gateway.entry import SPAN_ID_BYTES
+from agentgate.gateway.stages.replay import OBSERVED_S
 from agentgate.gateway.units import Unit
-from agentgate.model import Claim, Claimed, Outcome, failure
+from agentgate.model import Claim, Claimed, Outcome, failure, plain
 from agentgate.runtime.later import Later, first
 
 if TYPE_CHECKING:
+    from agentgate.gateway.flights import Flight
     from agentgate.gateway.parts import Parts
     from agentgate.gateway.passage import Passage
     from agentgate.gateway.stage import Onward
@@ -32,6 +37,8 @@ class ClaimKey:
     stays: ClassVar[bool] = False
 
     def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._observes = parts.mode("idempotency") == "observe"
         self._units = parts.units
         self._ledger = parts.ledger
         self._clock = parts.clock
@@ -42,24 +49,34 @@ class ClaimKey:
         """Go onward with a unit that may run."""
         slot = passage.slot
         assert slot is not None, "the claim stands behind the slot"
-        unit = Unit(
-            self._new_id("u"),
-            passage.call,
-            slot.instance,
-            passage.flight,
-            span_id=self._chance.token_hex(SPAN_ID_BYTES),
-            output_schema=passage.skill.output_schema if passage.skill is not None else None,
-        )
-        self._units.add(unit)
+        unit = self._new_unit(passage, slot.instance, passage.flight)
         epoch = 0
         if unit.keyed:
             claimed = await self._claim(passage, unit)
-            if isinstance(claimed, Outcome):
+            if isinstance(claimed, Claimed):
+                epoch = claimed.record.epoch
+            elif self._observes and self._clock.now() < passage.call.deadline:
+                self._parts.note(passage, "would_join" if passage.lost_race else "would_store_down")
+                passage.lost_race = False
+                unit = self._new_unit(passage, slot.instance, None)
+            else:
                 return claimed
-            epoch = claimed.record.epoch
         passage.begin(unit)
         self._units.grant(unit, slot, epoch)
         return await onward(passage)
+
+    def _new_unit(self, passage: Passage, instance: str, flight: Flight | None) -> Unit:
+        skill = passage.skill
+        unit = Unit(
+            self._new_id("u"),
+            passage.call,
+            instance,
+            flight,
+            span_id=self._chance.token_hex(SPAN_ID_BYTES),
+            output_schema=skill.output_schema if skill is not None else None,
+        )
+        self._units.add(unit)
+        return unit
 
     async def _claim(self, passage: Passage, unit: Unit) -> Claimed | Outcome:
         try:
@@ -67,12 +84,13 @@ class ClaimKey:
         except StoreError as error:
             self._units.discard(unit)
             return _store_down(error)
+        deadline = passage.call.deadline
         try:
-            done = await first([future], passage.call.deadline)
+            done = await first([future], min(deadline, self._clock.now() + OBSERVED_S) if self._observes else deadline)
         except asyncio.CancelledError:
             self._free_when_known(unit, future)
             raise
-        if done is None or self._clock.now() >= passage.call.deadline:
+        if done is None or self._clock.now() >= deadline:
             self._free_when_known(unit, future)
             return failure("deadline_exceeded", detail="the store took longer than the call had time")
         return self._judge(passage, unit, future)
@@ -110,7 +128,7 @@ def _claim_of(passage: Passage, unit: Unit) -> Claim:
     return Claim(
         key=flight.key,
         fingerprint=flight.fingerprint,
-        agent=call.agent,
+        agent=plain(call.agent),  # its tenant is in the key
         unit=unit.id,
         instance=unit.instance,
         repeatable=call.repeatable,

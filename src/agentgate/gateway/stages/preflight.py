@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
 
+from agentgate.core.switch import caller_refusal, target_refusal
 from agentgate.model import CHECK_PREFIX, SKILL_PREFIX, Call, Card, Outcome, Problem, Skill, problem
 
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ class Preflight:
         route = self._parts.routes.resolve(call.tenant, call.target)
         if route is None:
             return problem("no_route", detail=f"no agent answers to {call.target!r}{self._meant(call)}")
+        off = target_refusal(route) or caller_refusal(self._parts.routes.resolve(call.tenant, call.caller), call)
+        if off is not None:
+            return off
         skill = route.card.skill(call.task_type)
         if skill is None:
             return problem("no_route", detail=_offers(route.card, call.task_type))
@@ -57,11 +61,10 @@ class Preflight:
             detail = f"{route.agent} does not declare {call.task_type!r} a read; call it with a business key"
             return problem("bad_request", detail=detail)
         passage.skill = skill
-        exclusive = call.business_key if skill.exclusive else ""
         passage.call = replace(
             call,
-            agent=route.agent,
-            exclusive=exclusive,
+            agent=route.qualified,
+            exclusive=call.business_key if skill.exclusive else "",
             repeatable=skill.repeatable,
             skill_timeout_s=skill.timeout_s,
         )
@@ -79,10 +82,10 @@ class Preflight:
 
     def _meant(self, call: Call) -> str:
         """The nearest agent of the caller's tenant, as a question; only asked where there are few to compare with."""
-        routes = self._parts.routes.snapshot().routes
+        routes = self._parts.routes.snapshot(call.tenant).routes
         if len(routes) > COMPARED_MAX or call.target.startswith(SKILL_PREFIX):
             return ""
-        return nearest(call.target, [route.agent for route in routes if route.tenant == call.tenant])
+        return nearest(call.target, [route.agent for route in routes])
 
     def _fits(self, skill: Skill, agent: str, payload: object) -> Problem | None:
         finding = self._parts.schemas.finding(skill.input_schema, payload)

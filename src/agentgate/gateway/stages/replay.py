@@ -2,6 +2,9 @@
 
 Reads skip it. What a caller gets for a key that is taken: the stored outcome, the running flight's outcome, or a
 refusal that says why (another body, a flight it did not want to wait for, an outcome nobody knows).
+
+Observed only, nobody is answered, refused or kept waiting: a call whose key is taken goes on without a record, marked
+with what it would have got; so does one that the store does not answer at once.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 STORE_AGAIN_S = 1.0
 FLIGHTS_AGAIN_S = 1.0
 RUNNING_AGAIN_S = 1.0
+OBSERVED_S = 0.25  # observe mode: for the store to answer; ten times what a busy one takes
 
 
 class Replay:
@@ -37,6 +41,7 @@ class Replay:
         self._parts = parts
         self._flights = parts.flights
         self._ledger = parts.ledger
+        self._observes = parts.mode(self.mechanism) == "observe"
 
     async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
         """Answer a repeat, or go onward as the owner of the key's flight."""
@@ -44,6 +49,8 @@ class Replay:
             return await onward(passage)
         body = fingerprint(passage.call.payload)
         key = passage.call.key_id
+        if self._observes:
+            return passage.honest(await self._observed(key, passage, body, onward))
         while True:
             flight = self._flights.get(key)
             if flight is None:
@@ -52,6 +59,45 @@ class Replay:
                 outcome = await self._join(flight, passage, body, onward)
             if outcome is not None:
                 return passage.honest(outcome)
+
+    async def _observed(self, key: KeyId, passage: Passage, body: str, onward: Onward) -> Outcome:
+        """Go onward whatever is known of the key; as the owner of its flight, and with a record, if it is free."""
+        flight = self._flights.get(key)
+        if flight is None and not self._flights.full:
+            flight = self._flights.open(key, body, passage)
+            try:
+                would = await self._would(key, passage, body)
+            except BaseException:
+                flight.leave(passage, None)
+                raise
+            if not would:
+                passage.flight = flight
+                outcome = await self._own(flight, passage, onward)
+                assert outcome is not None, "observing, the claim goes on after a lost race"
+                return outcome
+            flight.leave(passage, None)
+        elif flight is None:
+            would = "would_overload_keys"
+        else:
+            would = "would_join" if flight.fingerprint == body else "would_conflict"
+        self._parts.note(passage, would)
+        return await onward(passage)
+
+    async def _would(self, key: KeyId, passage: Passage, body: str) -> str:
+        """What the record of the key would have meant; empty: nothing stands in the way."""
+        try:
+            future = self._ledger.lookup(key)
+            done = await first([future], min(passage.call.deadline, self._parts.clock.now() + OBSERVED_S))
+            record = future.result() if done is not None else None
+        except StoreError:
+            return "would_store_down"
+        if record is None:
+            return "" if done is not None else "would_store_down"
+        if record.fingerprint != body:
+            return "would_conflict"
+        if record.state == "running":
+            return "would_join"
+        return "" if record.state == "failed" and passage.call.again else "would_replay"
 
     async def _join(self, flight: Flight, passage: Passage, body: str, onward: Onward) -> Outcome | None:
         if flight.fingerprint != body:
@@ -82,8 +128,9 @@ class Replay:
             flight.leave(passage, None)
             raise
         if known is not None:
+            is_settled = _is_settled_meanwhile(flight, known)
             flight.leave(passage, known)  # whoever joined meanwhile has the same body, so this is their answer too
-            return known
+            return None if is_settled else known
         return await self._own(flight, passage, onward)
 
     async def _own(self, flight: Flight, passage: Passage, onward: Onward) -> Outcome | None:
@@ -98,8 +145,9 @@ class Replay:
             passage.flight = None
             flight.recheck(passage)
             return None
+        is_settled = _is_settled_meanwhile(flight, outcome)
         flight.leave(passage, outcome)
-        return outcome
+        return None if is_settled else outcome
 
     async def _look_up(self, key: KeyId, passage: Passage, body: str) -> Outcome | None:
         """What the ledger says about the key, if that ends the call; None: go on."""
@@ -127,3 +175,8 @@ class Replay:
         self._parts.counters.replays += 1
         assert record.outcome is not None, "a settled record keeps its outcome"
         return replace(record.outcome, replayed=True, first_seen_at=record.first_seen_at)
+
+
+def _is_settled_meanwhile(flight: Flight, outcome: Outcome) -> bool:
+    """Whether nobody could tell this call what became of the key, and an operator has said so meanwhile."""
+    return flight.is_settled and outcome.code == "outcome_unknown"

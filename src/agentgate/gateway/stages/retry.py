@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec.structs import replace
 
 from agentgate.core.attempts import after_attempt, ending
-from agentgate.gateway.spans import attempt_span
+from agentgate.gateway.spans import attempt_span, last_attempt
 from agentgate.model import Outcome, failure
 
 if TYPE_CHECKING:
@@ -60,13 +60,19 @@ class Retry:
                 outcome = answer
                 continue
             if follows == "ask_check":
-                known = await self._parts.checks.ask(passage.call)
+                known = await self._ask_check(passage)
                 if known is not None:
                     return known
             answered = await self._back_off(passage, outcome)
             if answered is not None:
                 return answered
             outcome = await self._attempt(passage, onward)
+
+    async def _ask_check(self, passage: Passage) -> Outcome | None:
+        """What is known of a run that got lost; None: nothing happened. Without a record there is nobody to ask."""
+        if passage.unit is not None and passage.unit.keyed:
+            return await self._parts.checks.ask(passage.call)
+        return failure("outcome_unknown", sent=True, detail="the run that got lost was not recorded")
 
     async def _attempt(self, passage: Passage, onward: Onward) -> Outcome:
         began = self._clock.now()
@@ -87,8 +93,13 @@ class Retry:
         return outcome
 
     def _leave_span(self, passage: Passage, outcome: Outcome, began: float) -> None:
-        if self._traces and passage.unit is not None:
-            self._parts.spans.record(attempt_span(passage, outcome, began, self._clock.now()))
+        if not self._traces or passage.unit is None:
+            return
+        now = self._clock.now()
+        if outcome.ok:
+            passage.last_attempt = last_attempt(passage, began, now)
+        else:
+            self._parts.spans.record(attempt_span(passage, outcome, began, now))
 
     async def _back_off(self, passage: Passage, outcome: Outcome) -> Outcome | None:
         """Wait before the next attempt; an outcome means that there is none."""

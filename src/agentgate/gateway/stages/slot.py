@@ -1,7 +1,7 @@
 """A place at one instance of the target: waits in the target's queue, and picks the instance.
 
 The slot belongs to the unit that will run in it (`gateway/units.py` gives it back at the unit's end). Only while no
-unit has taken it over does this stage give it back.
+unit has taken it over does this stage give it back. Observed only, the policy lets every call through (`core.slots`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from agentgate.core.policy import Park, Refuse, Ticket
 from agentgate.core.slots import SlotTicket
-from agentgate.model import Outcome
+from agentgate.core.switch import target_refusal
+from agentgate.model import Outcome, plain
 
 if TYPE_CHECKING:
     from agentgate.gateway.parts import Parts
@@ -26,6 +27,7 @@ class Slot:
     stays: ClassVar[bool] = False
 
     def __init__(self, parts: Parts) -> None:
+        self._parts = parts
         self._slots = parts.slots
         self._parking = parts.parkings[self.name]
         self._clock = parts.clock
@@ -36,7 +38,11 @@ class Slot:
         """Go onward with an instance; free the slot if no unit has taken it."""
         entered = self._clock.now()
         passage.queued_s = 0.0
-        decision = self._slots.admit(passage.call, entered)
+        call = passage.call
+        off = target_refusal(self._parts.routes.resolve(call.tenant, plain(call.agent)))  # since it was let in
+        if off is not None:
+            return Outcome(error=off)
+        decision = self._slots.admit(call, entered)
         if isinstance(decision, Park):
             self._parked(passage, decision.ticket)
             decision = await self._parking.wait(decision.ticket)
@@ -45,6 +51,8 @@ class Slot:
             return Outcome(error=decision.error)
         ticket = decision.ticket
         assert isinstance(ticket, SlotTicket)
+        if ticket.would:
+            self._parts.note(passage, ticket.would)
         passage.slot = passage.slot_taken = ticket
         try:
             return await onward(passage)

@@ -2,6 +2,7 @@
 
 The limit is learnt per target and task type (`core.timeout`), never beyond the call's deadline. An attempt cut by its
 own call's deadline, sooner than the target usually answers, says nothing about the target: the caller was too short.
+Observed only, nothing but the call's deadline cuts; an attempt that outlived its limit is noted, and counts as cut.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Timeout:
 
     name: ClassVar[str] = "timeout"
     mechanism: ClassVar[str | None] = "dynamic_timeout"
-    stays: ClassVar[bool] = True  # switched off, or only observed, the time is fixed: see `core.timeout`
+    stays: ClassVar[bool] = True  # switched off, the time is fixed: see `core.timeout`
 
     def __init__(self, parts: Parts) -> None:
         self._timeouts = parts.timeouts
@@ -38,20 +39,20 @@ class Timeout:
         assert unit is not None, "the time-out stands behind the claim"
         now = self._clock.now()
         plan = unit.plan = self._timeouts.plan(passage.call, now)
-        limit_s = self._timeouts.fixed_s(passage.call) if self._observes else plan.timeout_s
-        passage.until = min(now + limit_s, passage.call.deadline)
+        deadline = passage.call.deadline
+        by_deadline = deadline <= now + plan.timeout_s
+        passage.until = deadline if by_deadline or self._observes else now + plan.timeout_s
         outcome = await onward(passage)
         if self._observes and self._clock.now() - now > plan.timeout_s:
             self._parts.note(passage, "would_cut")
         if unit.ended or outcome.code != "deadline_exceeded":
             return outcome
-        return self._cut(passage, plan, outcome)
+        return self._cut(passage, plan, outcome, by_deadline=by_deadline)
 
-    def _cut(self, passage: Passage, plan: TimeoutPlan, outcome: Outcome) -> Outcome:
+    def _cut(self, passage: Passage, plan: TimeoutPlan, outcome: Outcome, *, by_deadline: bool) -> Outcome:
         unit = passage.unit
         assert unit is not None
         elapsed_s = self._clock.now() - unit.started_at
-        by_deadline = passage.until >= passage.call.deadline
         if not by_deadline:
             unit.cut = True
             self._timeouts.cut(plan, elapsed_s)

@@ -9,7 +9,7 @@ import structlog
 from msgspec.structs import replace
 
 from agentgate.gateway.spans import call_span
-from agentgate.model import Outcome, failure
+from agentgate.model import DEFAULT_TENANT, Outcome, failure, told
 
 if TYPE_CHECKING:
     from agentgate.gateway.parts import Parts
@@ -43,6 +43,7 @@ class Trace:
             outcome = failure("internal", sent=passage.sent, detail=f"trace {passage.call.trace_id}")
         if passage.call.keyed:
             outcome = replace(outcome, key=passage.key)
+        outcome = in_plain_words(passage.call.tenant, outcome)
         self._record(passage, outcome)
         return outcome
 
@@ -50,3 +51,10 @@ class Trace:
         self._parts.counters.outcomes[outcome.code] += 1
         if self._traces:
             self._parts.spans.record(call_span(passage, outcome, self._parts.clock.now()))
+
+
+def in_plain_words(tenant: str, outcome: Outcome) -> Outcome:
+    """The outcome as it leaves the gate: the one place where the names in the sentences of policies become plain."""
+    if outcome.error is None or tenant == DEFAULT_TENANT:
+        return outcome
+    return replace(outcome, error=replace(outcome.error, detail=told(tenant, outcome.error.detail)))

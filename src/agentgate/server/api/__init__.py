@@ -9,8 +9,26 @@ from litestar.handlers import HTTPRouteHandler
 
 from agentgate.server.api.agents import agents
 from agentgate.server.api.breakers import breakers
+from agentgate.server.api.calls import list_calls, look, make_call, settle_call
 from agentgate.server.api.chains import chain
 from agentgate.server.api.findings import findings
 from agentgate.server.api.health import healthz, metrics, readyz
+from agentgate.server.api.instances import register, unregister
+from agentgate.server.api.switch import switch_agent
 
-HANDLERS: Final[list[HTTPRouteHandler]] = [healthz, readyz, metrics, agents, chain, breakers, findings]
+HANDLERS: Final[list[HTTPRouteHandler]] = [
+    healthz,
+    readyz,
+    metrics,
+    agents,
+    chain,
+    breakers,
+    findings,
+    make_call,
+    look,
+    list_calls,
+    settle_call,
+    switch_agent,
+    register,
+    unregister,
+]

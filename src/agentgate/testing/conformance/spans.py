@@ -84,6 +84,19 @@ class SpanStoreSuite:
             assert await store.chain(nothing, 10) == []
 
     @on_store
+    async def test_tenants_find_nothing_of_one_another(self, store: SpanStore) -> None:
+        """I6: the same trace, key and business key in two tenants are two chains, also within one write."""
+        names = {"business_key": "A-1", "key": "order:reserve:A-1:run"}
+        await store.write([span("s1", **names), span("s2", tenant="blue", **names), span("s3", "t2", tenant="blue")])
+        for name in ("t1", "A-1", "order:reserve:A-1:run"):
+            assert [item.span_id for item in await store.chain(name, 10)] == ["s1"]
+            assert [item.span_id for item in await store.chain(name, 10, "blue")] == ["s2"]
+        await store.write([span("s4", tenant="blue", business_key="B-1")])
+        for foreign in ("t2", "B-1"):  # the second one would lead to a trace of which both have spans
+            assert await store.chain(foreign, 10) == []
+        assert await store.chain("t1", 10, "red") == []
+
+    @on_store
     async def test_a_chain_is_in_order_of_start(self, store: SpanStore) -> None:
         """H1: spans come by their start, a call before the attempts that start with it, and no more than asked for."""
         await store.write([span("c", started_at=NOON + 2), span("b", kind="attempt", attempt=1, started_at=NOON + 1)])

@@ -1,0 +1,160 @@
+"""Every metric of the gate, in one table: its name, what it means, when to worry, and where its value is read.
+
+`/metrics` and docs/reference/metrics.md are made from these rows, so that neither can name what the other does not.
+Labels are bounded: codes, states and kinds are fixed sets, and nothing carries the name of an agent, of which there
+may be thousands; `/v1/agents` and `/v1/breakers` have those.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from agentgate.gateway.counters import Counters
+from agentgate.server.link import Links
+from agentgate.server.view import GateView
+
+PREFIX: Final = "agentgate_"
+
+Kind = Literal["counter", "gauge"]
+Figure: TypeAlias = int | Mapping[Any, int]  # with a label: one number for each of its values
+
+
+class Source(NamedTuple):
+    """Where values are read."""
+
+    view: GateView
+    links: Links
+
+    @property
+    def counters(self) -> Counters:
+        """What the gateway has counted since its start."""
+        return self.view.gateway.counters
+
+
+class Row(NamedTuple):
+    """One metric. A counter only grows and starts at 0 with the gate; a gauge is what holds now."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    worry: str
+    read: Callable[[Source], Figure]
+    label: str = ""
+
+    @property
+    def full_name(self) -> str:
+        """As it is scraped."""
+        return PREFIX + self.name + ("_total" if self.kind == "counter" else "")
+
+
+def _outcomes(source: Source) -> dict[str, int]:
+    return {code or "ok": count for code, count in source.counters.outcomes.items()}
+
+
+def _breakers(source: Source) -> Counter[str]:
+    now = source.view.clock.now()
+    return Counter(breaker.state for breaker in source.view.gateway.breakers.states(now))
+
+
+def _queued(source: Source) -> int:
+    now = source.view.clock.now()
+    return sum(agent.queued for agent in source.view.gateway.slots.states(now))
+
+
+# name, kind, meaning, when to worry, value, label; a row is easier to read when it keeps its shape
+# fmt: off
+ROWS: Final[tuple[Row, ...]] = (
+    Row("calls", "counter", "Calls that entered the gate",
+        "It stops growing while callers are there: nobody gets in. It jumps: look for a caller in a loop.",
+        lambda source: source.counters.calls),
+    Row("outcomes", "counter", "Calls by what they came to; `ok` is an answer",
+        "The share of `ok` falls: the code that grows says why. Any `outcome_unknown` needs a person or a check.",
+        _outcomes, "code"),
+    Row("attempts", "counter", "Dispatches to agents",
+        "More than 1.2 for each call: retries amplify the load.",
+        lambda source: source.counters.attempts),
+    Row("retries", "counter", "Attempts after the first",
+        "More than a tenth of the calls for minutes: something fails that time does not cure.",
+        lambda source: source.counters.retries),
+    Row("retries_saved", "counter", "Attempts left when a call met an open breaker",
+        "Never by itself: this load did not reach a failing target.",
+        lambda source: source.counters.retries_saved),
+    Row("replays", "counter", "Calls answered from the ledger",
+        "It grows as fast as the calls: somebody repeats what is long done.",
+        lambda source: source.counters.replays),
+    Row("joins", "counter", "Calls that shared the work of another with the same key",
+        "It grows steadily: callers give up and ask again before the answer can be there.",
+        lambda source: source.counters.joins),
+    Row("messages", "counter", "Frames of calls and answers through the gate",
+        "Never by itself; for each call it shows how much is said.",
+        lambda source: source.counters.messages),
+    Row("late_answers", "counter", "Answers that came after their attempt was given up",
+        "Often: time-outs are shorter than honest work. Declare `timeout_s`, or `heavy`.",
+        lambda source: source.counters.late_answers),
+    Row("lost_units", "counter", "Units whose instance was lost",
+        "Each is a process that died or lost its network while it worked.",
+        lambda source: source.counters.lost_units),
+    Row("zombies", "counter", "Units that did not stop when told to",
+        "It grows: handlers neither await nor look at `ctx.expired`, and work on for nobody.",
+        lambda source: source.counters.zombies),
+    Row("rejoined_units", "counter", "Units taken up again after a lost link or a restart",
+        "It grows without restarts: the network between agents and gate breaks.",
+        lambda source: source.counters.rejoined_units),
+    Row("checks", "counter", "Checks asked about an unknown outcome",
+        "It grows while `outcome_unknown` does: the checks fail or do not know either.",
+        lambda source: source.counters.checks),
+    Row("protocol_errors", "counter", "Frames that broke the protocol",
+        "Any: a home-made client is wrong, or something else speaks to the port.",
+        lambda source: source.counters.protocol_errors),
+    Row("http_answers", "counter", "What came back from HTTP agents",
+        "5xx or `lost` rising: an agent fails, or hangs up on its requests; `not_sent`: it is not there.",
+        lambda source: source.counters.http_answers, "result"),
+    Row("would", "counter", "Decisions of observe mode",
+        "Before you enforce: this is how many calls the mechanism would have touched.",
+        lambda source: source.counters.would, "decision"),
+    Row("findings", "counter", "What was noticed, every time it was seen",
+        "It grows: `agentgate findings` says what, and what to do first.",
+        lambda source: source.view.gateway.findings.totals, "kind"),
+    Row("agents", "gauge", "Agents that are known",
+        "It falls: agents have gone and did not come back.",
+        lambda source: len(source.view.directory.snapshot().routes)),
+    Row("instances", "gauge", "Instances by state",
+        "`away`, `leaving` or `expected` above 0 for longer than the grace (3 s, 10 s after a restart of the gate).",
+        lambda source: source.view.directory.states(), "state"),
+    Row("card_differences", "counter", "Cards of one agent that disagree",
+        "Any, unless a new version is being rolled out: two programs use one name.",
+        lambda source: source.view.directory.findings, "kind"),
+    Row("breakers", "gauge", "Breakers by state",
+        "`open` above 0: `agentgate breakers` says whose.",
+        _breakers, "state"),
+    Row("breaker_openings", "counter", "Breakers that opened",
+        "It keeps growing: a target fails again at every trial.",
+        lambda source: source.view.gateway.breakers.opened_total),
+    Row("queued_calls", "gauge", "Calls that wait for a free slot",
+        "Above 0 for minutes: an agent needs more instances, or more `concurrency`.",
+        _queued),
+    Row("running_units", "gauge", "Units at work",
+        "It only grows: handlers hang.",
+        lambda source: len(source.view.gateway.units)),
+    Row("spans_written", "counter", "Spans that were stored",
+        "It stands still while calls are made: the disk is full or slow; the log says so.",
+        lambda source: source.view.spans.written),
+    Row("spans_dropped", "counter", "Spans given up at the bound",
+        "Any: chains have gaps. Successes of reads go first, errors and keyed calls last.",
+        lambda source: source.view.spans.dropped),
+    Row("links", "gauge", "Open links",
+        "It comes near `server.connections_max`.",
+        lambda source: len(source.links.open)),
+    Row("links_accepted", "counter", "Links that were opened",
+        "It grows while `links` does not: processes connect again and again.",
+        lambda source: source.links.accepted),
+    Row("links_refused", "counter", "Upgrades that were refused",
+        "It grows: a wrong address, a web page, or more processes than `server.connections_max`.",
+        lambda source: source.links.refused),
+    Row("links_cut", "counter", "Links cut for silence or for not reading",
+        "It grows: processes stall, or cannot keep up with what is sent to them.",
+        lambda source: source.links.cut),
+)
+# fmt: on
