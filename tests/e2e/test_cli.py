@@ -46,7 +46,18 @@ def stock_file(folder: Path, text: str = STOCK) -> Path:
 
 
 @pytest.mark.parametrize(
-    "command", ["", *COMMANDS, "agents list", "agents off", "agents on", "config check", "config show", "config schema"]
+    "command",
+    [
+        "",
+        *COMMANDS,
+        "agents list",
+        "agents off",
+        "agents on",
+        "agents quota",
+        "config check",
+        "config show",
+        "config schema",
+    ],
 )
 def test_every_command_explains_itself(command: str, golden: Golden) -> None:
     """`--help` of each command says what it does, with an example; the texts are reviewed as a whole."""
@@ -174,6 +185,11 @@ def test_serve_run_call_and_look(tmp_path: Path) -> None:
             assert "stock  standard" in agentgate("agents", "reserve", "--url", url).stdout
             assert agentgate("agents", "other", "--url", url).stdout == ""
 
+            quota = agentgate("agents", "quota", "stock", "--units", "50", "--per", "1m", "--url", url)
+            assert quota.stderr == "stock may be asked for 50 units in any 60 s\n"
+            assert agentgate("agents", "quota", "stock", "--url", url).stderr == quota.stderr
+            assert "has no quota" in agentgate("agents", "quota", "stock", "--none", "--url", url).stderr
+            assert agentgate("findings", "--url", url).stderr == "nothing was noticed so far\n"
             assert agentgate("agents", "off", "stock", "--reason", "ticket 7", "--url", url).returncode == 0
             assert "off by somebody on this machine: ticket 7" in agentgate("agents", "--url", url).stdout
             assert "ticket 7" in agentgate("call", "stock", "reserve", "order_5", '"A"', "--url", url).stderr

@@ -49,6 +49,11 @@ def put(url: str | None, *path: str, body: dict[str, Any]) -> Any:
     return _ask(url, path, method="PUT", body=json.dumps(body).encode())
 
 
+def delete(url: str | None, *path: str) -> Any:
+    """The JSON answer to taking away what is there."""
+    return _ask(url, path, method="DELETE")
+
+
 def _ask(
     url: str | None, path: Sequence[str], *, method: str = "GET", body: bytes | None = None, missing_ok: bool = False
 ) -> Any:

@@ -22,7 +22,17 @@ from agentgate.directory.alarms import Alarms
 from agentgate.directory.cards import CardOptions, check_card, check_instance, differences
 from agentgate.directory.listing import AgentInfo
 from agentgate.directory.saver import Load, Save, Saver
-from agentgate.model import SKILL_PREFIX, AgentSettings, Card, Endpoint, Route, RouteSnapshot, plain, qualified
+from agentgate.model import (
+    SKILL_PREFIX,
+    AgentQuota,
+    AgentSettings,
+    Card,
+    Endpoint,
+    Route,
+    RouteSnapshot,
+    plain,
+    qualified,
+)
 from agentgate.ports.clock import Clock
 from agentgate.ports.routes import RouteListener
 from agentgate.runtime.reporter import Reporter
@@ -90,6 +100,7 @@ class Directory(Service):
         self._agents: dict[tuple[str, str], Agent] = {}
         self._instances: dict[str, Instance] = {}
         self._skills: dict[tuple[str, str], set[str]] = {}  # (tenant, task type) -> names of agents that declare it
+        self.quotas: dict[tuple[str, str], AgentQuota] = {}
         self._version = 0
         # Of this version, once somebody asked: of everybody (None), and of single tenants.
         self._snapshots: dict[str | None, RouteSnapshot] = {}
@@ -121,6 +132,7 @@ class Directory(Service):
                     presence = Presence(self._presence, now, expected=True)
                     self._add(Instance(name, agent, route.card, presence, route.endpoints.get(name)))
             agent.settings = route.settings
+            self._note_quota(agent)
             self._reindex(agent)
             self._forget_if_gone(agent)
         self._version = (snapshot.version // VERSION_BLOCK + 1) * VERSION_BLOCK
@@ -155,6 +167,7 @@ class Directory(Service):
         if known is None:
             return None
         known.set(settings)
+        self._note_quota(known)
         self._forget_if_gone(known)
         self._changed()
         return known.route
@@ -308,6 +321,12 @@ class Directory(Service):
         self._snapshots.clear()
         if self._saver is not None:
             self._saver.changed()
+
+    def _note_quota(self, agent: Agent) -> None:
+        if agent.settings.quota is not None:
+            self.quotas[agent.tenant, agent.name] = agent.settings.quota
+        else:
+            self.quotas.pop((agent.tenant, agent.name), None)
 
     def _schedule(self, instance: Instance) -> None:
         deadline = instance.presence.next_deadline()

@@ -187,7 +187,7 @@ class Gateway(Service):
     def _make_policies(self, options: GatewayOptions, chance: Chance, lifetime: Lifetime) -> None:
         draw = chance.draw
         self.rate = RateLimiter(options.rate)
-        self.quotas = Quotas(options.quota)
+        self.quotas = Quotas(options.quota, self._routes.quotas)
         self.guard = ChainGuard(options.chain)
         self.tokens = UnitTokens(lifetime.secret.encode())
         self.cool_down = CoolDown(options.cool_down)

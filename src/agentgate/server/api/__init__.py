@@ -14,6 +14,7 @@ from agentgate.server.api.chains import chain
 from agentgate.server.api.findings import findings
 from agentgate.server.api.health import healthz, metrics, readyz
 from agentgate.server.api.instances import register, unregister
+from agentgate.server.api.quota import drop_quota, set_quota
 from agentgate.server.api.switch import switch_agent
 
 HANDLERS: Final[list[HTTPRouteHandler]] = [
@@ -29,6 +30,8 @@ HANDLERS: Final[list[HTTPRouteHandler]] = [
     list_calls,
     settle_call,
     switch_agent,
+    set_quota,
+    drop_quota,
     register,
     unregister,
 ]
