@@ -17,8 +17,10 @@ from agentgate.adapters.memory import MemorySpanStore, MemoryStore
 from agentgate.adapters.sqlite import SpanFilesOptions, SqliteSpanStore, SqliteStore
 from agentgate.control.retention import Retention
 from agentgate.directory.directory import Directory
-from agentgate.gateway.gateway import Gateway, GatewayOptions
+from agentgate.gateway.gateway import Gateway
+from agentgate.gateway.gateway_options import GatewayOptions
 from agentgate.runtime.process_runner import ProcessRunner
+from agentgate.runtime.reporter import Reporter
 from agentgate.runtime.span_buffer import SpanBuffer
 
 if TYPE_CHECKING:
@@ -90,6 +92,7 @@ class Platform:
         await ports.spans.open()
         stack.push_async_callback(ports.spans.close)
         self.spans = await stack.enter_async_context(SpanBuffer(ports.spans, self.clock))
+        findings = Reporter(self.clock)
         self.directory = await stack.enter_async_context(
             Directory(
                 self.clock,
@@ -98,6 +101,7 @@ class Platform:
                 cards=settings.cards,
                 save=ports.store.save_routes,
                 load=ports.store.load_routes,
+                findings=findings,
             )
         )
         if ports.http is not None:
@@ -110,6 +114,7 @@ class Platform:
                 store=ports.store,
                 routes=self.directory,
                 spans=self.spans,
+                findings=findings,
                 lifetime=lifetime,
                 http=ports.http,
             )
@@ -137,6 +142,7 @@ def gateway_options(settings: Settings) -> GatewayOptions:
         name=settings.gateway_name,
         mechanisms=settings.mechanisms,
         rate=settings.rate,
+        quota=settings.quota,
         chain=settings.chain,
         payload=settings.payload,
         cool_down=settings.cool_down,

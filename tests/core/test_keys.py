@@ -85,6 +85,8 @@ def test_proper_parts_pass() -> None:
         ({"action": ""}, "action is empty"),
         ({"caller": ""}, "caller is empty"),
         ({"tenant": ""}, "tenant is empty"),
+        ({"user": "  "}, "user is empty"),
+        ({"user": "a\u2028"}, "user contains the character U+2028"),
         ({"business_key": "x" * 201}, "business_key has 201 characters; at most 200 are allowed"),
         ({"action": "a\nb"}, "action contains the character U+000A"),
         ({"business_key": "a\x00"}, "business_key contains the character U+0000"),

@@ -49,7 +49,7 @@ BLUE = unit_of("three", 3, agent=qualified("blue", "order"), instance=qualified(
 
 
 def child_of(unit: OpenUnit) -> Attribution:
-    return Attribution(unit.unit, unit.span_id, TRACE, unit.call.depth + 1)
+    return Attribution(unit.unit, unit.span_id, TRACE, "client", unit.call.depth + 1)
 
 
 def test_a_token_comes_first() -> None:

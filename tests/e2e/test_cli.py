@@ -16,10 +16,10 @@ from tests.e2e.command import AGENTGATE, agentgate, environment, running
 
 Golden = Callable[[str, str], None]
 
-COMMANDS = ["serve", "dev", "run", "call", "chains", "breakers", "demo", "agents", "calls", "token", "config"]
 GROUPS = ("calls", "token", "config")
+COMMANDS = ["serve", "dev", "run", "call", "chains", "breakers", "findings", "demo", "agents", *GROUPS]
 PARTS = [
-    *("agents list", "agents off", "agents on"),
+    *("agents list", "agents off", "agents on", "agents quota"),
     *("calls list", "calls show", "calls settle"),
     *("token create", "token list", "token revoke"),
     *("config check", "config show", "config schema"),
@@ -190,6 +190,11 @@ def test_serve_run_call_and_look(tmp_path: Path) -> None:
             assert "stock  standard" in agentgate("agents", "reserve", "--url", url).stdout
             assert agentgate("agents", "other", "--url", url).stdout == ""
 
+            quota = agentgate("agents", "quota", "stock", "--units", "50", "--per", "1m", "--url", url)
+            assert quota.stderr == "stock may be asked for 50 units in any 60 s\n"
+            assert agentgate("agents", "quota", "stock", "--url", url).stderr == quota.stderr
+            assert "has no quota" in agentgate("agents", "quota", "stock", "--none", "--url", url).stderr
+            assert agentgate("findings", "--url", url).stderr == "nothing was noticed so far\n"
             assert agentgate("agents", "off", "stock", "--reason", "ticket 7", "--url", url).returncode == 0
             assert "off by somebody on this machine: ticket 7" in agentgate("agents", "--url", url).stdout
             assert "ticket 7" in agentgate("call", "stock", "reserve", "order_5", '"A"', "--url", url).stderr

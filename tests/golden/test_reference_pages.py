@@ -8,6 +8,7 @@ from typing import Final
 
 from agentgate.config import Row, load, rows
 from agentgate.config.keys import NOT_BUILT
+from agentgate.core.findings import KINDS
 from agentgate.errors import CODES
 from agentgate.server.api import HANDLERS
 from agentgate.server.metric_rows import ROWS
@@ -46,6 +47,19 @@ document at `/schema` has the rest; [HTTP](http.md) explains the calls.
 This page is made from the route table of the server.
 
 | method | path | scope | what |
+|---|---|---|---|
+"""
+
+FINDINGS: Final = """# Findings
+
+What the gate notices while calls go on and somebody should look at: `agentgate findings`, or `GET /v1/findings`. A
+finding says what it is about, how often and since when it was seen, with the figures of the last time and what to do
+first. Seen again it counts on. Findings are kept in memory, a thousand at most (the one that was quiet for longest
+goes), and are counted by kind in the metric `agentgate_findings_total`; the first sight of each is a line in the log.
+
+No call is refused because of a finding. This page is made from the table in `agentgate/core/findings.py`.
+
+| kind | what was seen | evidence | what to do first |
 |---|---|---|---|
 """
 
@@ -89,6 +103,12 @@ def test_the_page_of_the_errors(page: Golden) -> None:
         for code, info in CODES.items()
     ]
     page("reference/errors.md", ERRORS + "".join(lines))
+
+
+def test_the_page_of_the_findings(page: Golden) -> None:
+    """Every kind of finding: what it means, which figures come with it, and what to do first."""
+    lines = [f"| `{name}` | {kind.meaning} | {kind.evidence} | {kind.advice} |\n" for name, kind in KINDS.items()]
+    page("reference/findings.md", FINDINGS + "".join(lines))
 
 
 def test_the_page_of_the_commands(page: Golden) -> None:

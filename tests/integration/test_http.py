@@ -222,6 +222,21 @@ async def hold(gate: RunningGate) -> None:
 
 
 @realtime
+async def test_what_was_noticed_can_be_read() -> None:
+    """I6, H2: two instances that declare themselves differently are a finding, with figures and advice, and counted."""
+    other = Agent("stock", tier="optional")
+    async with running_gate() as gate, running_agent(gate, stock_agent()):
+        assert (await gate.get("/v1/findings")).json == {"findings": []}
+        async with running_agent(gate, other, instance="i2"):
+            await gate.until(lambda: bool(gate.platform.gateway.findings.of("default")))
+            [found] = (await gate.get("/v1/findings")).json["findings"]
+            assert (found["kind"], found["subject"], found["count"]) == ("cards_differ", "stock", 1)
+            assert found["evidence"] == {"instance": "i2", "what": "tier"}
+            assert "same version" in found["advice"]
+            assert samples(await gate.get("/metrics"))["agentgate_findings_total", "cards_differ"] == 1
+
+
+@realtime
 async def test_a_taken_port_is_one_sentence() -> None:
     """A second gate on the same port does not start, and says what to do."""
     async with running_gate() as gate:

@@ -158,6 +158,9 @@ def wrong_sync_context(agent: Agent) -> None:
         (lambda agent: agent.handles("a:b"), "a task type is up to 128 letters"),
         (lambda agent: agent.check("a b"), "not 'a b'"),
         (lambda agent: agent.handles("t", timeout_s=0), "timeout_s is more than 0 seconds"),
+        (lambda agent: agent.handles("t", cost=-1), "cost is at least 0 units"),
+        (lambda agent: agent.handles("t", exclusive="order"), 'exclusive is "business_key", and for writes'),
+        (lambda agent: agent.handles("t", effect="read", exclusive="business_key"), "and for writes"),
         (lambda _: Agent("a:b"), "the name of an agent is up to 128 letters"),
         (lambda _: Agent("a", concurrency=0), "concurrency is at least 1, not 0"),
         (lambda _: Agent("a", tier="vital"), "tier is core, standard or optional, not 'vital'"),  # type: ignore[arg-type]  # the mistake

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from agentgate.cli import exits
+from agentgate.cli.agents import seconds_of
 from agentgate.cli.call import PAYLOAD_BYTES_MAX, read_payload
 from agentgate.cli.chains import trees_of
 from agentgate.cli.dev import names_to_reload
@@ -131,3 +132,16 @@ def test_a_change_restarts_whom_it_concerns(tmp_path: Path) -> None:
     assert names_to_reload([tmp_path / "stock.py"], supervisor) == {"stock"}
     assert names_to_reload([tmp_path / "shop.py"], supervisor) == {"stock", "order"}
     assert names_to_reload([], supervisor) == set()
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("60", 60), ("60s", 60), ("1.5m", 90), ("2 h", 7200), (" 5m ", 300)])
+def test_times_have_their_unit(text: str, seconds: float) -> None:
+    """A time is written as one says it; a bare number is seconds."""
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "m", "1d", "-5s", "1e3", "5 5s"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    """The sentence shows what a time looks like."""
+    with pytest.raises(CommandError, match="write 60s, 5m or 1h"):
+        seconds_of(text)

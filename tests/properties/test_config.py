@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgate.config import KEYS, MECHANISMS, Given, Key, Loaded, Settings, contradictions, load
+from agentgate.config import KEYS, MECHANISMS, Given, Key, Loaded, Settings, contradictions, load, rows
 from agentgate.config.contradictions import RULES
 from agentgate.config.keys import NOT_BUILT
 from agentgate.config.settings import PARTS
 from agentgate.config.source import read_scalar
+from agentgate.core.quota import QuotaLimit, TaskCost
 from agentgate.errors import ConfigError
 
 Golden = Callable[[str, str], None]
@@ -116,6 +117,19 @@ def test_a_list_is_a_list_or_one_text(tmp_path: Path, text: str) -> None:
     assert load(None, variable).settings == found.settings
 
 
+def test_a_list_of_rows_is_read_and_shown_as_written(tmp_path: Path) -> None:
+    """B12: quotas are rows, in the file or as JSON in the environment."""
+    row = '{user: "*", task_type: render, units: 100, per_seconds: 60}'
+    text = f"quota: {{limits: [{row}], costs: [{{task_type: render, units: 20}}]}}"
+    settings = loaded(tmp_path, text).settings
+    assert settings.quota.limits == (QuotaLimit(user="*", task_type="render", units=100, per_s=60),)
+    assert settings.quota.costs == (TaskCost(task_type="render", units=20),)
+    [shown] = [row.value for row in rows(loaded(tmp_path, text)) if row.name == "quota.limits"]
+    assert shown == [{"user": "*", "task_type": "render", "units": 100.0, "per_seconds": 60.0}]
+    environ = {"AGENTGATE__QUOTA__LIMITS": '[{"concurrent": 3}]'}
+    assert loaded(tmp_path, text, environ).settings.quota.limits == (QuotaLimit(concurrent=3),)
+
+
 # --- what is refused
 
 REFUSED = [
@@ -156,6 +170,16 @@ REFUSED = [
     "mechanisms: {wait_graph: enforce}",
     "mechanisms: {retry: false}",
     "mechanisms: off",
+    # lists of rows
+    "quota: {limits: 5}",
+    "quota: {limits: many}",
+    "quota: {limits: [{user: bob}]}",
+    "quota: {limits: [{usr: bob, concurrent: 3}]}",
+    "quota: {limits: [{user: 7, concurrent: 3}]}",
+    "quota: {limits: [{units: 3, per_seconds: 0}]}",
+    "quota: {limits: [{user: a, user: b}]}",
+    "quota: {limits: [[[[3]]]]}",
+    "quota: {costs: {render: 3}}",
     # files that are none
     "retry: {a: 1, a: 2}",
     "- 1",

@@ -121,6 +121,14 @@ BAD_CARDS = [
         for timeout_s in (0.0, -1.0, 86_400.5, float("inf"), float("nan"))
     ),
     (
+        Card(agent="a", skills=(Skill(task_type="b", effect="read", exclusive="business_key"),)),
+        "'b' is a read and exclusive; what changes nothing may run beside itself",
+    ),
+    *(
+        (Card(agent="a", skills=(Skill(task_type="b", cost=cost),)), f"cost of 'b' must be from 0 to 1e+09, not {cost}")
+        for cost in (-1.0, 2e9, float("inf"), float("nan"))
+    ),
+    (
         Card(agent="a", skills=(Skill(task_type="b", input_schema={"title": "x" * 65_536}),)),
         "a schema of 'b' is 65548 bytes long, at most 65536 are allowed",
     ),

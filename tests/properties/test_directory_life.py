@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentgate.directory import Directory
 from agentgate.directory.directory import VERSION_BLOCK
 from agentgate.errors import StoreBroke
-from agentgate.model import AS_DECLARED, AgentSettings, RouteSnapshot, SwitchedOff
+from agentgate.model import AS_DECLARED, AgentQuota, AgentSettings, RouteSnapshot, SwitchedOff
 from agentgate.testing.loop import run_virtual
 from tests.properties.directory_kit import HandClock, Witness, card, move, watched
 
@@ -217,3 +217,18 @@ def test_a_switch_is_stored_before_it_is_confirmed() -> None:
 
     run_virtual(story)
     run_virtual(Directory(LoopClock()).save_now)
+
+
+def test_a_quota_is_in_force_at_once_and_after_a_restart() -> None:
+    """A6: what an operator has set is in the map that the gate reads, until it is taken away again."""
+    directory = Directory(HandClock())
+    directory.hello("default", card("stock", "reserve"), "i1")
+    quotas = directory.quotas
+    quota = AgentQuota(units=5, per_s=60)
+    directory.configure("default", "stock", AgentSettings(quota=quota))
+    assert quotas == {("default", "stock"): quota}
+    restarted = Directory(HandClock())
+    restarted.restore(directory.snapshot())
+    assert restarted.quotas == quotas
+    restarted.configure("default", "stock", AS_DECLARED)
+    assert restarted.quotas == {}

@@ -66,6 +66,12 @@ class Transport(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.closed
 
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
     def close(self) -> None:
         self.closed = True
 

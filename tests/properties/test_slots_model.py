@@ -15,6 +15,7 @@ from agentgate.model import Call, Outcome, problem
 
 NAMES = ("one", "two", "three", "four")
 VERDICTS: st.SearchStrategy[InstanceVerdict] = st.sampled_from(["ok", "fault", "fault", "fault", "neutral"])
+KEYS = st.sampled_from(["", "key-0", "key-0", "key-1"])
 QUEUE_MAX = 4
 OK = Outcome(value=1)
 
@@ -28,6 +29,7 @@ class SlotsHistory(RuleBasedStateMachine):
         self.now = 0.0
         self.running: list[SlotTicket] = []
         self.waiting: list[SlotTicket] = []
+        self.seatless: list[SlotTicket] = []  # zombies, and units that have not come back: they hold keys only
         self.told: set[SlotTicket] = set()  # left the queue without its owner's doing; the next tick says so
         self.limits: dict[str, int] = {}  # the largest limit under which something may still run
         self.expected_until = -inf
@@ -36,18 +38,19 @@ class SlotsHistory(RuleBasedStateMachine):
 
     # --- calls ---
 
-    @rule(count=st.integers(2, 6), avoid=st.sampled_from(["", *NAMES[:2]]))
-    def many_calls(self, count: int, avoid: str) -> None:
+    @rule(count=st.integers(2, 6), avoid=st.sampled_from(["", *NAMES[:2]]), exclusive=KEYS)
+    def many_calls(self, count: int, avoid: str, exclusive: str) -> None:
         for _ in range(count):
-            self.call(5, avoid, 100.0, heir=False)
+            self.call(5, avoid, 100.0, heir=False, exclusive=exclusive)
 
     @rule(
         priority=st.sampled_from([2, 5, 5, 7]),
         avoid=st.sampled_from(["", "", *NAMES]),
         patience=st.sampled_from([0.0, 3.0, 100.0, 100.0]),
         heir=st.booleans(),
+        exclusive=KEYS,
     )
-    def call(self, priority: int, avoid: str, patience: float, heir: bool) -> None:
+    def call(self, priority: int, avoid: str, patience: float, heir: bool, exclusive: str) -> None:
         place = 0
         if heir and self.waiting:
             place, priority = self.waiting[0].place, self.waiting[0].call.priority
@@ -61,6 +64,7 @@ class SlotsHistory(RuleBasedStateMachine):
             avoid=avoid,
             deadline=self.now + patience,
             place=place,
+            exclusive=exclusive,
         )
         asked = self.slots.ask(call, self.now)
         before = self.instances()
@@ -78,6 +82,7 @@ class SlotsHistory(RuleBasedStateMachine):
         else:
             self.check_choice(decision.ticket, before)
             assert not [other for other in self.waiting if self.goes_before(other, decision.ticket)]
+            assert self.may_begin(decision.ticket)
             self.running.append(decision.ticket)
 
     def check_refusal(self, call: Call, code: str) -> None:
@@ -100,7 +105,12 @@ class SlotsHistory(RuleBasedStateMachine):
     def goes_before(self, other: SlotTicket, newcomer: SlotTicket) -> bool:
         able = [name for name, shown in self.instances().items() if capacity(shown, self.now) > 0]
         wants = other.call.avoid != newcomer.instance or able == [newcomer.instance]
-        return other not in self.told and wants and order(other) < order(newcomer)
+        return other not in self.told and wants and self.may_begin(other) and order(other) < order(newcomer)
+
+    def may_begin(self, ticket: SlotTicket) -> bool:
+        """Whether nothing holds its exclusive key: nothing that runs, does not stop, or may still run somewhere."""
+        key = ticket.call.exclusive
+        return not key or all(other.call.exclusive != key for other in (*self.running, *self.seatless))
 
     def note_displaced(self, newcomer: SlotTicket) -> None:
         queue = [ticket for ticket in self.waiting if ticket not in self.told]
@@ -110,8 +120,8 @@ class SlotsHistory(RuleBasedStateMachine):
             self.told.add(victim)
 
     @precondition(lambda self: self.running)
-    @rule(data=st.data(), kind=VERDICTS, settle=st.booleans())
-    def end(self, data: st.DataObject, kind: InstanceVerdict, settle: bool) -> None:
+    @rule(data=st.data(), kind=VERDICTS, how=st.sampled_from(["settle", "abandon", "overstay"]))
+    def end(self, data: st.DataObject, kind: InstanceVerdict, how: str) -> None:
         ticket = self.running.pop(data.draw(st.integers(0, len(self.running) - 1)))
         instance = self.instances().get(ticket.instance)
         was_out = instance is not None and instance.standing == "out"
@@ -119,10 +129,24 @@ class SlotsHistory(RuleBasedStateMachine):
         assert not (health.counts and was_out)
         assert not (health.retracted and health.counts)
         assert all(fault.instance == ticket.instance for fault in health.retracted)
-        if settle:
+        if how == "settle":
             self.slots.settle(ticket, OK, self.now)
-        else:
+        elif how == "abandon":
             self.slots.abandon(ticket, self.now)
+        else:
+            self.slots.overstay(ticket, self.now)
+            self.seatless.append(ticket)
+
+    @precondition(lambda self: self.seatless)
+    @rule(data=st.data(), name=st.sampled_from(NAMES))
+    def end_at_last(self, data: st.DataObject, name: str) -> None:
+        """A zombie ends; a unit that an earlier gate had running is found, or given up."""
+        ticket = self.seatless.pop(data.draw(st.integers(0, len(self.seatless) - 1)))
+        if ticket.seat is None and name in self.instances():
+            assert self.slots.adopt(ticket.call, name, self.now, ticket) is ticket
+            self.running.append(ticket)
+        else:
+            self.slots.settle(ticket, OK, self.now)
 
     @rule(name=st.sampled_from(NAMES))
     def fail(self, name: str) -> None:
@@ -149,7 +173,7 @@ class SlotsHistory(RuleBasedStateMachine):
     # --- instances ---
 
     @rule(
-        what=st.sampled_from(["join", "join", "away", "drain", "leave", "adopt", "expect", "evict"]),
+        what=st.sampled_from(["join", "join", "away", "drain", "leave", "adopt", "hold", "expect", "evict"]),
         name=st.sampled_from(NAMES),
         number=st.integers(1, 3),
     )
@@ -159,6 +183,8 @@ class SlotsHistory(RuleBasedStateMachine):
             self.join(name, number)
         elif what == "adopt":
             self.adopt(name)
+        elif what == "hold":
+            self.seatless.append(self.slots.hold(work(f"key-{number % 2}"), self.now))
         elif what == "expect":
             self.expect(10.0 * number)
         elif what == "evict":
@@ -172,7 +198,7 @@ class SlotsHistory(RuleBasedStateMachine):
 
     def adopt(self, name: str) -> None:
         if name in self.instances():
-            self.running.append(self.slots.adopt(Call(id="c", target="stock", task_type="look"), name, self.now))
+            self.running.append(self.slots.adopt(work("key-1"), name, self.now))
 
     def expect(self, seconds: float) -> None:
         self.slots.expect("stock", self.now + seconds, self.now)
@@ -200,6 +226,7 @@ class SlotsHistory(RuleBasedStateMachine):
             assert ticket.call.deadline > self.now
             assert ticket not in self.told
             assert not [other for other in self.waiting if self.goes_before(other, ticket)]
+            assert self.may_begin(ticket)
             self.running.append(ticket)
         else:
             code = wake.decision.error.code
@@ -216,6 +243,8 @@ class SlotsHistory(RuleBasedStateMachine):
         free = [name for name in able if room(shown[name], self.now) > 0]
         for ticket in self.waiting:
             assert ticket.call.deadline > self.now
+            if not self.may_begin(ticket):
+                continue
             assert [name for name in free if name != ticket.call.avoid or able == [name]] == []
 
     # --- what must hold ---
@@ -242,7 +271,7 @@ class SlotsHistory(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "slots"):
-            for ticket in self.running:
+            for ticket in (*self.running, *self.seatless):
                 self.slots.settle(ticket, OK, self.now)
             for _ in range(20):
                 self.now += 100.0
@@ -250,6 +279,11 @@ class SlotsHistory(RuleBasedStateMachine):
                     if isinstance(wake.decision, Admit):
                         self.slots.settle(wake.ticket, OK, self.now)
             assert self.slots.queued("stock") == self.slots.outstanding("stock") == 0
+
+
+def work(exclusive: str) -> Call:
+    """Work that was found running, or may run somewhere."""
+    return Call(id="c", target="stock", task_type="look", agent="stock", exclusive=exclusive)
 
 
 def capacity(shown: InstanceState, now: float) -> int:
@@ -267,4 +301,4 @@ def order(ticket: SlotTicket) -> tuple[int, int]:
 
 
 TestSlotsHistory = SlotsHistory.TestCase
-TestSlotsHistory.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestSlotsHistory.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from agentgate.adapters.memory import MemorySpanStore
+from agentgate.adapters.memory import MemorySpanStore, MemoryStore
 from agentgate.app import Platform
 from agentgate.config import Settings
 from agentgate.core.chain import ChainOptions
 from agentgate.model import Span
+from agentgate.model.link import UnitReport
 from tests.sim.wire_peer import SKILLS, WirePeer, gate, play
 
 
@@ -39,6 +40,56 @@ def test_a_child_ends_before_its_parent_and_belongs_to_its_trace() -> None:
             assert {span.trace_id for span in spans} == {top.trace_id}
             assert by_id[inner.parent_id].unit == parent.unit
             assert by_id[by_id[inner.parent_id].parent_id] is top
+
+    play(story)
+
+
+def test_the_user_of_a_root_is_that_of_its_chain() -> None:
+    """B12: the root says on whose behalf; a child call's own word is ignored, also after the gate was started again."""
+
+    async def story() -> None:
+        store = MemoryStore()
+        async with gate(store) as platform:
+            bank = WirePeer(platform, "bank", skills=SKILLS).connect()
+            mint = WirePeer(platform, "mint", skills=SKILLS).connect()
+            call = WirePeer(platform, "shop").connect().call("bank", "pay", "o1", user="carol")
+            parent = await bank.next()
+            below = bank.call("mint", "pay", "o1", None, token=parent.params.token, user="mallory")
+            unit = await mint.next()
+            mint.answer(unit, "struck")
+            await below
+            spans = {span.caller: span.user for span in await platform.spans.chain("o1") if span.kind == "call"}
+            assert spans == {"bank": "carol"}
+            call.cancel()
+            bank.leave()
+        async with gate(store, seed=2) as platform:
+            bank.platform = platform
+            bank.connect(units=(UnitReport(unit=parent.unit, token=parent.params.token, remaining_ms=9000),))
+            mint = WirePeer(platform, "mint", skills=SKILLS).connect()
+            await asyncio.sleep(0.1)
+            below = bank.call("mint", "pay", "o2", None, token=parent.params.token)
+            mint.answer(await mint.next(), "struck")
+            assert (await below).value == "struck"
+            [span] = [span for span in await platform.spans.chain("o2") if span.kind == "call"]
+            assert span.user == "carol"
+
+    play(story)
+
+
+def test_without_a_user_it_is_the_caller() -> None:
+    """B12: a root that says nothing counts for its caller, and a name that is no name is refused."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            bank = WirePeer(platform, "bank", skills=SKILLS).connect()
+            shop = WirePeer(platform, "shop").connect()
+            call = shop.call("bank", "pay", "o1")
+            unit = await bank.next()
+            assert platform.gateway.units.get(unit.unit).call.user == "shop"  # type: ignore[union-attr]  # it is open
+            bank.answer(unit, "paid")
+            assert (await call).ok
+            refused = await shop.call("bank", "pay", "o2", user="\u0007")
+            assert (refused.code, refused.error is not None and "user" in refused.error.detail) == ("bad_request", True)
 
     play(story)
 

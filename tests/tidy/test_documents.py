@@ -38,8 +38,6 @@ KINDS: Final = frozenset({"tutorial", "how-to", "reference", "explanation"})
 ON_THEIR_WAY: Final = frozenset(
     {
         "how-to/observe-then-enforce.md",
-        "how-to/quotas.md",
-        "reference/findings.md",
     }
 )
 

@@ -1,19 +1,23 @@
-"""`agentgate agents`, `agents off` and `agents on`."""
+"""`agentgate agents`, `agents off`, `agents on` and `agents quota`."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 
-from agentgate.cli import gate_api
+from agentgate.cli import exits, gate_api
+from agentgate.cli.exits import CommandError
 from agentgate.cli.options import AsJson, Url
 from agentgate.cli.output import print_json, print_table, say
 
 ABBREVIATED: Final = 6  # skills named in the table
 WAYS_MAX: Final = 2  # endpoints named in the table
+TIME: Final = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)\s*(?P<unit>[smh]?)")
+UNIT_S: Final = {"s": 1.0, "m": 60.0, "h": 3600.0}
 LIST: Final = "list"  # what is meant when no command is named
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The name of the agent.")]
 
@@ -33,7 +37,7 @@ agents = typer.Typer(cls=ListByDefault, rich_markup_mode=None)
 
 @agents.callback()
 def options() -> None:
-    """Who is there; switch an agent off and on.
+    """Who is there; switch an agent off and on, limit what may be asked of it.
 
     Without a command, and with a task type in its place, it lists.
 
@@ -91,6 +95,59 @@ def on(agent: Agent, url: Url = None, *, as_json: AsJson = False) -> None:
     Example: agentgate agents on stock_agent
     """
     _switch(agent, url, {"on": True}, as_json=as_json)
+
+
+@agents.command()
+def quota(
+    agent: Agent,
+    units: Annotated[
+        float | None, typer.Option("--units", metavar="N", help="Cost units of all callers together.", min=0)
+    ] = None,
+    per: Annotated[str, typer.Option("--per", metavar="TIME", help="In any so many seconds: 60s, 5m, 1h.")] = "60s",
+    *,
+    none: Annotated[bool, typer.Option("--none", help="Take the agent's quota away.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Limit what may be asked of an agent, show the limit, or take it away.
+
+    It holds from now on, and when the agent, or the gate, starts again.
+
+    Example: agentgate agents quota stock_agent --units 600 --per 60s
+    """
+    if none and units is not None:
+        raise CommandError("either --units or --none", exits.MISUSED)
+    path = "v1", "agents", agent, "quota"
+    if none:
+        now = gate_api.delete(url, *path)
+    elif units is not None:
+        now = gate_api.put(url, *path, body={"units": units, "per_seconds": seconds_of(per)})
+    else:
+        now = _quota_of(agent, gate_api.read(url, "v1", "agents")["agents"])
+    if as_json:
+        print_json(now)
+    elif now["quota"] is None:
+        say(f"{agent} has no quota of its own")
+    else:
+        say(f"{agent} may be asked for {now['quota']['units']:g} units in any {now['quota']['per_seconds']:g} s")
+
+
+def _quota_of(agent: str, known: list[dict[str, Any]]) -> dict[str, Any]:
+    """As the gate would say it after setting it."""
+    for item in known:
+        if item["agent"] == agent:
+            found = item.get("quota")
+            quota = None if found is None else {"units": found["units"], "per_seconds": found["per_s"]}
+            return {"agent": agent, "quota": quota}
+    raise CommandError(f"there is no agent {agent}; `agentgate agents` names all")
+
+
+def seconds_of(text: str) -> float:
+    """A time with its unit; a bare number is seconds."""
+    found = TIME.fullmatch(text.strip())
+    if found is None:
+        raise CommandError(f"{text!r} is no time; write 60s, 5m or 1h", exits.MISUSED)
+    return float(found["number"]) * UNIT_S[found["unit"] or "s"]
 
 
 def _switch(agent: str, url: str | None, wanted: dict[str, Any], *, as_json: bool) -> None:

@@ -37,6 +37,7 @@ def call(  # noqa: PLR0913 - the options of a call
     priority: Annotated[int | None, typer.Option(help="0 to 9, 9 first [5].", min=0, max=9)] = None,
     heavy: Annotated[bool, typer.Option("--heavy", help="It may take much longer than usual.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Run a key again that is stored as failed.")] = False,
+    user: Annotated[str, typer.Option(metavar="NAME", help="On whose behalf; quotas count by it [cli].")] = "",
     no_join: Annotated[bool, typer.Option("--no-join", help="Do not wait for the same key if it runs now.")] = False,
     url: Url = None,
     as_json: AsJson = False,
@@ -58,6 +59,7 @@ def call(  # noqa: PLR0913 - the options of a call
         "heavy": heavy,
         "again": again,
         "join": not no_join,
+        "user": user,
     }
     try:
         answer = asyncio.run(_call(url, target, task_type, business_key, value, options))

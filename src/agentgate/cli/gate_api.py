@@ -59,6 +59,11 @@ def put(url: str | None, *path: str, body: object) -> Any:
     return _unless_refused(url, *ask(url, *path, body=json.dumps(body).encode(), method="PUT"))
 
 
+def delete(url: str | None, *path: str) -> Any:
+    """The JSON answer to taking away what is there."""
+    return _unless_refused(url, *ask(url, *path, method="DELETE"))
+
+
 def ask(
     url: str | None,
     *path: str,

@@ -19,6 +19,7 @@ from agentgate.cli.config import config
 from agentgate.cli.demo import demo
 from agentgate.cli.dev import dev
 from agentgate.cli.exits import EXIT_CODES_HELP, CommandError
+from agentgate.cli.findings import findings
 from agentgate.cli.output import print_json, say
 from agentgate.cli.run import run as run_agents
 from agentgate.cli.serve import serve
@@ -46,6 +47,7 @@ app.command()(call)
 app.add_typer(agents, name="agents")
 app.command()(chains)
 app.command()(breakers)
+app.command()(findings)
 app.command()(demo)
 app.add_typer(calls, name="calls")
 app.add_typer(token, name="token")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, dataclass, fields
-from typing import Final, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
-Kind = Literal["number", "whole number", "yes or no", "text", "list of texts"]
+import msgspec
+
+Kind = Literal["number", "whole number", "yes or no", "text", "list of texts", "rows"]
 KINDS: Final[dict[type, Kind]] = {
     float: "number",
     int: "whole number",
     bool: "yes or no",
     str: "text",
-    tuple: "list of texts",
 }
 
 # Words for "none" where an option may be off.
@@ -37,6 +38,8 @@ class Key:
     @property
     def kind(self) -> Kind:
         """What the file has to hold: the type of the option."""
+        if get_origin(self.hint) is tuple:
+            return "list of texts" if self._types[0] is str else "rows"
         return KINDS[self._types[0]]
 
     @property
@@ -51,10 +54,18 @@ class Key:
         assert value is not MISSING, f"{self.part.__name__}.{self.option} has no default"
         return self.shown(value)
 
+    @property
+    def hint(self) -> Any:
+        """The type of the option."""
+        return get_type_hints(self.part)[self.option]
+
     def shown(self, value: object) -> object:
-        """A value of the option, in the file's unit."""
-        if isinstance(value, tuple):
+        """A value of the option, as the file would have it."""
+        if self.kind == "list of texts" and isinstance(value, tuple):
             return ", ".join(value)
+        if self.kind == "rows":
+            rows: list[object] = msgspec.to_builtins(value)
+            return [_without_blanks(row) for row in rows]
         return _tidy(value / self.scale) if isinstance(value, float) and self.scale != 1.0 else value
 
     @property
@@ -63,8 +74,7 @@ class Key:
 
     @property
     def _types(self) -> tuple[type, ...]:
-        hint = get_type_hints(self.part)[self.option]
-        return (tuple,) if get_origin(hint) is tuple else get_args(hint) or (hint,)
+        return get_args(self.hint) or (self.hint,)
 
     def read(self, value: object) -> object:
         """The option's value for what the file holds; raises `ValueError` with what it should hold."""
@@ -73,6 +83,8 @@ class Key:
         if self.may_be_off and value in OFF:
             return None
         wanted = self.kind
+        if wanted == "rows":
+            return self._rows(value)
         if wanted == "text" and isinstance(value, str):
             return value
         if wanted == "list of texts" and (items := _items(value)) is not None:
@@ -85,6 +97,22 @@ class Key:
             return value
         given = "a list" if isinstance(value, list) else repr(value)
         raise ValueError(f"must be a {wanted}{' or off' if self.may_be_off else ''}, not {given}")
+
+    def _rows(self, value: object) -> object:
+        """A list, as the file has it or as JSON in the environment; every row is checked."""
+        try:
+            if isinstance(value, str):
+                value = msgspec.json.decode(value)
+            return msgspec.convert(value, self.hint)
+        except msgspec.ValidationError as error:
+            raise ValueError(f"is not right: {error}") from None
+        except (msgspec.DecodeError, RecursionError):
+            raise ValueError(f"must be a list, not {value!r}") from None
+
+
+def _without_blanks(row: object) -> object:
+    """A row as somebody would write it: what is not said is left out."""
+    return {name: value for name, value in row.items() if value not in ("", None)} if isinstance(row, dict) else row
 
 
 def _yes_or_no(value: object) -> bool | None:

@@ -22,6 +22,7 @@ from agentgate.core.instances import SlotOptions
 from agentgate.core.ledger import LedgerOptions
 from agentgate.core.payload import PayloadOptions
 from agentgate.core.presence import PresenceOptions
+from agentgate.core.quota import QuotaOptions
 from agentgate.core.rate import RateOptions
 from agentgate.core.timeout import TimeoutOptions
 from agentgate.directory import CardOptions, DirectoryOptions
@@ -155,6 +156,14 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("chain_guard.callers_max", ChainOptions, "callers_max",
         "agents whose unlinked calls are counted",
         "memory grows with names", "agents start counting anew"),
+
+    Key("quota.limits", QuotaOptions, "limits",
+        "who may take how much: `user`, `task_type`, `agent` (a name, `*` for each by itself, or left out for all "
+        "together), `units` in `per_seconds`, calls at once (`concurrent`), `name`",
+        "heavy users starve the others", "honest work is refused"),
+    Key("quota.costs", QuotaOptions, "costs",
+        "what a `task_type` costs in `units`, before what its agents declare",
+        "quotas are used up by few calls", "quotas do not see what is heavy"),
 
     Key("cool_down.default_seconds", CoolDownOptions, "default_s",
         "how long a target is left alone that asked for time without naming one",

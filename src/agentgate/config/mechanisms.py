@@ -53,7 +53,9 @@ MECHANISMS: Final[dict[str, Mechanism]] = {
         modes=NOT_BUILT, meaning="levels that shed non-core work", when_off="every call is treated alike", built=False
     ),
     "quota": Mechanism(
-        modes=NOT_BUILT, meaning="limits by cost, user and task type", when_off="only the rate counts", built=False
+        modes=SWITCH_WITH_OBSERVE,
+        meaning="limits by cost, for users, task types and agents",
+        when_off="only the rate counts",
     ),
     "cool_down": Mechanism(
         modes=SWITCH_WITH_OBSERVE,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from agentgate.config.describe import rows
 from agentgate.config.key import OFF, Key, Kind
 from agentgate.config.keys import KEYS, NOT_BUILT
@@ -25,7 +27,7 @@ TYPES: Final[dict[Kind, dict[str, Any]]] = {
 def schema() -> dict[str, Any]:
     """The whole file."""
     root = _section()
-    root |= {"$schema": DIALECT, "title": "AgentGate"}
+    root |= {"$schema": DIALECT, "title": "AgentGate", "$defs": _rows_of_lists()}
     shapes = {MECHANISM_PREFIX + name: _modes(mechanism) for name, mechanism in MECHANISMS.items()}
     shapes |= {key.name: _values(key) for key in KEYS}
     for row in rows(load()):
@@ -41,8 +43,20 @@ def _modes(mechanism: Mechanism) -> dict[str, Any]:
 
 
 def _values(key: Key) -> dict[str, Any]:
+    if key.kind == "rows":
+        return _list_schema([key.hint])[0][0]
     kind = TYPES[key.kind]
     return {"anyOf": [kind, {"enum": OFF_AS_READ}]} if key.may_be_off else kind
+
+
+def _rows_of_lists() -> dict[str, Any]:
+    """What the rows of lists look like, for all keys that are lists."""
+    return _list_schema([key.hint for key in KEYS if key.kind == "rows"])[1]
+
+
+def _list_schema(hints: list[Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    schemas, rows = msgspec.json.schema_components(hints, ref_template="#/$defs/{name}")
+    return list(schemas), dict(rows)
 
 
 def _section() -> dict[str, Any]:

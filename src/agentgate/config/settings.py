@@ -21,6 +21,7 @@ from agentgate.core.ledger import LedgerOptions
 from agentgate.core.payload import PayloadOptions
 from agentgate.core.policy import Mode
 from agentgate.core.presence import PresenceOptions
+from agentgate.core.quota import QuotaOptions
 from agentgate.core.ranges import require
 from agentgate.core.rate import RateOptions
 from agentgate.core.timeout import TimeoutOptions
@@ -69,6 +70,7 @@ class Settings:
     server: ServerOptions = field(default_factory=ServerOptions)
     store: StoreOptions = field(default_factory=StoreOptions)
     rate: RateOptions = field(default_factory=RateOptions)
+    quota: QuotaOptions = field(default_factory=QuotaOptions)
     chain: ChainOptions = field(default_factory=ChainOptions)
     payload: PayloadOptions = field(default_factory=PayloadOptions)
     cool_down: CoolDownOptions = field(default_factory=CoolDownOptions)

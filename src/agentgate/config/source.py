@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import yaml
 
@@ -19,6 +19,7 @@ from agentgate.errors import ConfigError
 
 FILE_BYTES_MAX: Final = 1_048_576  # a thousand times the largest sensible file
 DEPTH_MAX: Final = 8  # twice the deepest key
+LIST_DEPTH_MAX: Final = 3  # a list of rows of values
 ENV_PREFIX: Final = "AGENTGATE__"
 ENV_FILE: Final = "AGENTGATE_CONFIG"
 
@@ -102,13 +103,28 @@ def _flatten(path: Path, mapping: yaml.MappingNode, prefix: str, depth: int) -> 
         if isinstance(value, yaml.MappingNode) and depth < DEPTH_MAX:
             yield from _flatten(path, value, name + ".", depth + 1)
         else:
-            yield Given(name, _value(value), _place(path, key))
+            yield Given(name, _value(path, value), _place(path, key))
 
 
-def _value(node: yaml.Node) -> Value:
+def _value(path: Path, node: yaml.Node) -> Value:
+    value: Value = _plain(path, node, LIST_DEPTH_MAX)
+    return value
+
+
+def _plain(path: Path, node: yaml.Node, depth: int) -> Any:
+    """A list with what is in it; bounded, for a short text can name the same part many times."""
     if isinstance(node, yaml.ScalarNode):
         return read_scalar(node.value) if node.style is None else str(node.value)
-    return [_value(item) if isinstance(item, yaml.ScalarNode) else item for item in node.value]
+    if not depth:
+        raise ConfigError(f"{_place(path, node)}: is nested too deeply")
+    if not isinstance(node, yaml.MappingNode):
+        return [_plain(path, item, depth - 1) for item in node.value]
+    row: dict[str, Any] = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.value in row:
+            raise ConfigError(f"{_place(path, key)}: a key is a word and stands once in a row")
+        row[key.value] = _plain(path, value, depth - 1)
+    return row
 
 
 def _place(path: Path, node: yaml.Node) -> str:

@@ -6,6 +6,7 @@ Decides which instance takes a call, whether a call may wait, and whether a fail
 - Least outstanding first among the instances that have room; among equals the one that waited longest. A retry avoids
   the instance that failed, unless it is the only one that takes calls at all: then waiting for another is in vain.
 - A newcomer never passes one who waits and may have the same slot, unless it is more urgent.
+- Work on one exclusive key runs one after the other, whatever slots are free (`core.exclusive`).
 - The queue holds `queue_max` calls. At the bound a newcomer that is more urgent than somebody waiting takes the room of
   the newest of the lowest priority; others are refused, with the time after which there should be room.
 - What cannot be served before its deadline is refused at once. The expected wait is what stands before it, times the
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final, NamedTuple
 
+from agentgate.core.exclusive import ExclusiveKeys
 from agentgate.core.instances import Instance, Phase, SlotOptions, SlotTicket, Standing
 from agentgate.core.policy import Admit, Wake
 from agentgate.core.queue import AgentQueue, priority_of
@@ -79,7 +81,8 @@ class AgentSlots:
     def __init__(self, agent: str, options: SlotOptions) -> None:
         self.agent = agent
         self.instances: dict[str, Instance] = {}
-        self.queue = AgentQueue()
+        self.keys = ExclusiveKeys()
+        self.queue = AgentQueue(self.keys)
         self.expected_until = -inf
         self._options = options
         self._turn = 0
@@ -110,7 +113,9 @@ class AgentSlots:
         return avoided if best is None and able == 1 else best
 
     def is_turn_of(self, call: Call, instance: Instance) -> bool:
-        """Whether a newcomer may have this instance's slot before those who wait."""
+        """Whether a newcomer may have this instance's slot before those who wait, and its exclusive key is free."""
+        if not self.keys.is_free(call):
+            return False
         if not self.queue.size:
             return True
         rival = self.queue.head() if self._is_sole(instance) else self.queue.head_for(instance.name)
@@ -128,12 +133,14 @@ class AgentSlots:
         self._turn += 1
         instance.turn = self._turn
         ticket.seat, ticket.term, ticket.seated_at, ticket.stage = instance, instance.term, now, "new"
+        ticket.hold(self.keys)
 
     def seat(self, ticket: SlotTicket, instance: Instance, now: float) -> None:
         """Give the call a slot of this instance."""
         self._turn += 1
         instance.turn = self._turn
         instance.take(ticket, now)
+        ticket.hold(self.keys)
 
     def release(self, ticket: SlotTicket, now: float) -> None:
         """A call came to an end: learn from it how long a slot is held."""

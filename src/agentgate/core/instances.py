@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from agentgate.core.breakers import BreakerTicket
+from agentgate.core.exclusive import ExclusiveKeys
 from agentgate.core.policy import Ticket
 from agentgate.core.ranges import require
 from agentgate.core.table import step
@@ -95,7 +96,8 @@ class SlotTicket(Ticket, eq=False, kw_only=True):
     term: int = 0
     adopted: bool = False
     breaker: BreakerTicket | None = None
-    stage: Literal["new", "parked", "told", "seated", "done"] = "new"
+    keys: ExclusiveKeys | None = None  # where it holds the call's exclusive key
+    stage: Literal["new", "parked", "told", "seated", "seatless", "done"] = "new"
 
     @property
     def instance(self) -> str:
@@ -106,6 +108,19 @@ class SlotTicket(Ticket, eq=False, kw_only=True):
     def waiting(self) -> bool:
         """Whether it stands in the queue."""
         return self.stage == "parked"
+
+    def hold(self, keys: ExclusiveKeys) -> None:
+        """Hold the call's exclusive key there, if it has one."""
+        if self.call.exclusive and self.keys is not keys:
+            self.let_go()
+            keys.take(self.call.exclusive)
+            self.keys = keys
+
+    def let_go(self) -> None:
+        """Hold no key any more."""
+        if self.keys is not None:
+            self.keys.release(self.call.exclusive)
+            self.keys = None
 
 
 class Instance:

@@ -67,13 +67,15 @@ def check_parts(call: Call) -> Problem | None:
     for name in ("target", "task_type", "action", "caller", "tenant"):
         if (finding := name_flaw(name, getattr(call, name))) is not None:
             return _bad(finding)
+    if call.user and (finding := name_flaw("user", call.user)) is not None:
+        return _bad(finding)
     finding = _text_flaw("business_key", call.business_key)
     return _bad(finding) if finding is not None else None
 
 
 def _is_plain(call: Call) -> bool:
     """Whether one glance at all parts together shows that nothing is wrong, as with nearly every call."""
-    names = call.target, call.task_type, call.action, call.caller, call.tenant
+    names = call.target, call.task_type, call.action, call.caller, call.user or call.caller, call.tenant
     text = "".join(names) + call.business_key
     return len(text) <= PART_LENGTH_MAX and text.isprintable() and all(map(str.strip, names))
 

@@ -6,11 +6,12 @@ Decides the order of waiting calls. Rules (DESIGN 4.3):
 - A caller that takes over the place of another one of the same work stands where that one stood: places are numbers
   that grow, and order within a priority is by place.
 - A call that avoids an instance is passed over when that instance looks for work, unless it is the only one there is.
+- A call whose exclusive key is held is passed over, whoever looks for work.
 - The one that has to go when a more urgent call needs room is the newest of the lowest priority.
 
 How it works. One row a priority, in order of place: head, tail and removal cost the same however many wait. Only a
-place taken over may have to be put in order by hand. Passing over those who avoid an instance is a walk; it is bounded
-by the bound of the queue and in practice short, because an instance that many avoid is ejected.
+place taken over may have to be put in order by hand. Passing over is a walk; it is bounded by the bound of the queue,
+and in practice short: an instance that many avoid is ejected, and few wait for one key.
 
 Not covered: how many may wait and for how long (`core.agent_slots`, `core.slots`).
 """
@@ -21,6 +22,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final
 
+from agentgate.core.exclusive import ExclusiveKeys
 from agentgate.core.instances import SlotTicket
 from agentgate.model import Call
 
@@ -33,11 +35,12 @@ def priority_of(call: Call) -> int:
 
 
 class AgentQueue:
-    """Waiting tickets of one agent."""
+    """Waiting tickets of one agent; `keys` are those that are held there."""
 
-    __slots__ = ("_by_type", "_rows", "size")
+    __slots__ = ("_by_type", "_keys", "_rows", "size")
 
-    def __init__(self) -> None:
+    def __init__(self, keys: ExclusiveKeys) -> None:
+        self._keys = keys
         self._rows: list[OrderedDict[SlotTicket, None]] = [OrderedDict() for _ in range(PRIORITIES)]
         self._by_type: dict[str, int] = {}
         self.size = 0
@@ -70,15 +73,18 @@ class AgentQueue:
         self.size -= 1
 
     def head(self) -> SlotTicket | None:
-        """The next one, whoever is free."""
+        """The next one that may begin, whoever is free."""
+        is_free = self._keys.is_free
         for row in reversed(self._rows):
-            if row:
-                return next(iter(row))
+            for ticket in row:
+                if is_free(ticket.call):
+                    return ticket
         return None
 
     def head_for(self, instance: str) -> SlotTicket | None:
-        """The next one that does not avoid this instance."""
-        return next((ticket for ticket in self if ticket.call.avoid != instance), None) if self.size else None
+        """The next one that may begin and does not avoid this instance."""
+        is_free = self._keys.is_free
+        return next((ticket for ticket in self if ticket.call.avoid != instance and is_free(ticket.call)), None)
 
     def last(self) -> SlotTicket:
         """The newest of the lowest priority; the queue must not be empty."""

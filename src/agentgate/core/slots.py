@@ -10,10 +10,12 @@ Decides, for a call whose agent is known, between a slot now, a place in the age
   successor. An agent without any instance is `no_route`; but one that is *expected*, because it was known before a
   restart, or has just left and should come back, parks calls until that time.
 - Every ticket is given back exactly once, on every path. A ticket that `tick` refused is given back already.
+- An exclusive key is held by one call at a time, until its unit has ended (`core.exclusive`), with the exception below.
 - Limits are never passed, with one exception: a unit that was found running after a reconnect counts at once
   (`adopt`). An instance that declares a smaller limit when it comes back keeps what it runs.
 - Observed only, the limit makes nobody wait: a call that finds no room runs all the same, at the least busy instance,
-  and is counted nowhere. What can run nowhere (everybody is away) waits, or is refused, as ever.
+  and is counted nowhere. What can run nowhere (everybody is away) waits, or is refused, as ever; so does what waits for
+  an exclusive key, for a lock cannot be observed only.
 
 How it works. What changes is marked, and `tick` works off what is marked: queues with free slots, deadlines, times at
 which an instance returns. Until then `next_deadline` says "now". Agents and instances are bounded by the directory,
@@ -68,7 +70,7 @@ class Slots:
             return Refuse(self._no_route(call))
         if call.deadline <= now:
             return Refuse(_expired(call))
-        if self._observes and agent.least_busy() is not None:
+        if self._observes and agent.keys.is_free(call) and agent.least_busy() is not None:
             return Admit(self.shadow(call, now))
         instance = agent.pick(call.avoid, now)
         if instance is not None and agent.is_turn_of(call, instance):
@@ -97,22 +99,31 @@ class Slots:
     def settle(self, ticket: Ticket, outcome: Outcome, now: float) -> None:  # noqa: ARG002 - the shape of a policy
         """The unit has ended: its slot is free."""
         taken = _own(ticket)
-        agent = self._agents.get(taken.seat.agent) if taken.seat is not None else None
-        if agent is not None:
-            agent.release(taken, now)
+        if taken.seat is not None and taken.stage != "seatless":
+            self._learn(taken, now)
         self.abandon(taken, now)
 
+    def overstay(self, ticket: SlotTicket, now: float) -> None:
+        """Its unit does not stop: its slot is free all the same, its exclusive key is not until `settle`."""
+        assert ticket.stage in ("seated", "new"), "only who runs can overstay"
+        self._learn(ticket, now)
+        if ticket.stage == "seated":
+            self._vacate(ticket)
+        ticket.stage = "seatless"
+
     def abandon(self, ticket: Ticket, now: float) -> None:  # noqa: ARG002 - the shape of a policy
-        """The call left: its slot, or its place in the queue, is free."""
+        """The call left: its slot, its place in the queue, its exclusive key is free."""
         taken = _own(ticket)
         assert taken.stage != "done", "a slot ticket ends once"
         if taken.stage == "parked":
             self._agents[taken.call.agent].queue.remove(taken)
         elif taken.stage == "told":
             del self._told[taken]
-        elif taken.stage == "seated" and taken.seat is not None:
-            taken.seat.release(taken)
-            self._mark(taken.seat.agent)
+        elif taken.stage == "seated":
+            self._vacate(taken)
+        if taken.keys is not None:
+            taken.let_go()
+            self._mark(taken.call.agent)
         taken.stage = "done"
 
     def tick(self, now: float) -> list[Wake]:
@@ -179,10 +190,20 @@ class Slots:
             slots.expected_until = max(slots.expected_until, until)
             self._alarms.add(until, slots)
 
-    def adopt(self, call: Call, instance: str, now: float) -> SlotTicket:
-        """A unit that was found running counts at once; raises `KeyError` unless the instance has joined."""
-        known = self._instances[instance]
+    def hold(self, call: Call, now: float) -> SlotTicket:
+        """A unit of it may run somewhere: until `settle`, or until it is adopted, its exclusive key is held."""
         ticket = self._new_ticket(call, now)
+        ticket.stage = "seatless"
+        ticket.hold((self._agents.get(call.agent) or self._new_agent(call.agent)).keys)
+        return ticket
+
+    def adopt(self, call: Call, instance: str, now: float, held: SlotTicket | None = None) -> SlotTicket:
+        """A unit that was found running counts at once; raises `KeyError` unless the instance has joined.
+
+        `held` is its ticket, if its exclusive key was held meanwhile.
+        """
+        known = self._instances[instance]
+        ticket = held if held is not None else self._new_ticket(call, now)
         ticket.adopted = True
         self._agents[known.agent].seat(ticket, known, now)
         return ticket
@@ -243,7 +264,7 @@ class Slots:
         if agent.is_present(now):
             wakes = agent.dispatch(now)
             return wakes + agent.dispatch_over_limit(now) if self._observes else wakes
-        if self._agents.get(agent.agent) is agent:
+        if self._agents.get(agent.agent) is agent and not agent.keys:
             del self._agents[agent.agent]
         waiting = agent.queue.of_type(None)
         for ticket in waiting:
@@ -256,6 +277,18 @@ class Slots:
         ticket.stage = "told"
         self._told[ticket] = error
 
+    def _learn(self, ticket: SlotTicket, now: float) -> None:
+        """How long slots are held."""
+        assert ticket.seat is not None, "who is seated has a seat"
+        agent = self._agents.get(ticket.seat.agent)
+        if agent is not None:
+            agent.release(ticket, now)
+
+    def _vacate(self, ticket: SlotTicket) -> None:
+        assert ticket.seat is not None, "who is seated has a seat"
+        ticket.seat.release(ticket)
+        self._mark(ticket.seat.agent)
+
     def _set_phase(self, instance: str, phase: Phase) -> None:
         known = self._instances.get(instance)
         if known is not None:
@@ -266,7 +299,7 @@ class Slots:
 
     def _mark(self, agent: str) -> None:
         slots = self._agents.get(agent)
-        if slots is not None and slots.queue.size:
+        if slots is not None and (slots.queue.size or not slots.instances):
             self._marked[slots] = None
 
     def _new_ticket(self, call: Call, now: float) -> SlotTicket:

@@ -27,20 +27,21 @@ from msgspec import DecodeError, Struct
 from msgspec.msgpack import Decoder, Encoder
 
 MAC_BYTES: Final = 16  # guessing 128 bits over a network is hopeless, and the token stays short
-TOKEN_LENGTH_MAX: Final = 1024  # far above what ids of the gate need; longer texts are not looked at
+TOKEN_LENGTH_MAX: Final = 2048  # ids of the gate and the longest name of a user; longer texts are not looked at
 SECRET_BYTES_MIN: Final = 16
 URL_SAFE: Final = bytes.maketrans(b"+/", b"-_")
 PURPOSE: Final = b"agentgate-unit"  # a MAC made for anything else under the same secret is none here
 
 
 class UnitClaim(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What a token says: this unit runs in this chain at this depth, under this epoch of its grant."""
+    """What a token says: this unit runs in this chain at this depth, under this epoch of its grant, for this user."""
 
     unit: str
     parent: str
     root: str
     depth: int
     epoch: int
+    user: str = ""
 
 
 class UnitTokens:

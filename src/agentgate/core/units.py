@@ -51,11 +51,15 @@ class OpenUnit(Struct, eq=False):
 
 
 class Attribution(Struct, frozen=True):
-    """Where a new call belongs. Without a `root` a new trace begins; `refused` says why it must not be made at all."""
+    """Where a new call belongs. Without a `root` a new trace begins; `refused` says why it must not be made at all.
+
+    `user` is the root's, where the call was made in a unit.
+    """
 
     parent_unit: str = ""
     parent_span_id: str = ""
     root: str = ""
+    user: str = ""
     depth: int = 0
     linked: bool = True
     refused: Problem | None = None
@@ -146,6 +150,5 @@ class OpenUnits:
 
 
 def _child_of(unit: OpenUnit) -> Attribution:
-    return Attribution(
-        parent_unit=unit.unit, parent_span_id=unit.span_id, root=unit.call.trace_id, depth=unit.call.depth + 1
-    )
+    call = unit.call
+    return Attribution(unit.unit, unit.span_id, call.trace_id, call.user or call.caller, call.depth + 1)

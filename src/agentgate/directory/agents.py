@@ -102,4 +102,5 @@ class Agent:
             skills=card.skills,
             instances=instances,
             off=self.settings.off,
+            quota=self.settings.quota,
         )

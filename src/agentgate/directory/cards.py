@@ -20,6 +20,7 @@ from agentgate.model import CHECK_PREFIX, SKILL_PREFIX, Card, Skill
 
 CONCURRENCY_MAX: Final = 10_000  # beyond any one process; a larger number is a mistake
 TIMEOUT_S_MAX: Final = 86_400.0  # longer work is a task, not a call
+COST_MAX: Final = 1e9  # units
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,6 +96,8 @@ def _check_skill(skill: Skill, options: CardOptions) -> None:
     _check_name("a task type", skill.task_type, options)
     if skill.task_type.startswith(CHECK_PREFIX) and skill.effect != "read":
         raise ValueError(f"{skill.task_type!r} is the name of a check, and a check has to be declared a read")
+    if skill.exclusive and skill.effect == "read":
+        raise ValueError(f"{skill.task_type!r} is a read and exclusive; what changes nothing may run beside itself")
     if skill.compensate is not None:
         _check_name(f"the compensation of {skill.task_type!r}", skill.compensate, options)
     timeout_s = skill.timeout_s
@@ -102,6 +105,8 @@ def _check_skill(skill: Skill, options: CardOptions) -> None:
         raise ValueError(
             f"timeout_s of {skill.task_type!r} must be above 0 and at most {TIMEOUT_S_MAX:g} seconds, not {timeout_s}"
         )
+    if not 0 <= skill.cost <= COST_MAX:  # also what is no number at all
+        raise ValueError(f"cost of {skill.task_type!r} must be from 0 to {COST_MAX:g}, not {skill.cost}")
     for schema in (skill.input_schema, skill.output_schema):
         _check_schema(skill.task_type, schema, options)
 

@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import structlog
 from msgspec.structs import replace
 
 from agentgate.core.presence import Event, Presence, PresenceOptions, State
@@ -23,9 +22,20 @@ from agentgate.directory.alarms import Alarms
 from agentgate.directory.cards import CardOptions, check_card, check_instance, differences
 from agentgate.directory.listing import AgentInfo
 from agentgate.directory.saver import Load, Save, Saver
-from agentgate.model import SKILL_PREFIX, AgentSettings, Card, Endpoint, Route, RouteSnapshot, logged, plain, qualified
+from agentgate.model import (
+    SKILL_PREFIX,
+    AgentQuota,
+    AgentSettings,
+    Card,
+    Endpoint,
+    Route,
+    RouteSnapshot,
+    plain,
+    qualified,
+)
 from agentgate.ports.clock import Clock
 from agentgate.ports.routes import RouteListener
+from agentgate.runtime.reporter import Reporter
 from agentgate.runtime.service import Service
 
 # Versions of one life of the gate begin at a multiple of this. How far the last life counted after its last save is
@@ -33,8 +43,6 @@ from agentgate.runtime.service import Service
 VERSION_BLOCK: Final = 1 << 20
 
 SAVE_DELAY_S_MAX: Final = 60.0  # a minute of lost registrations is the most that anybody could want
-
-log = structlog.get_logger("agentgate.directory")
 
 Told = Literal["nothing", "joined", "away", "draining", "lost"]
 
@@ -79,6 +87,7 @@ class Directory(Service):
         cards: CardOptions | None = None,
         save: Save | None = None,
         load: Load | None = None,
+        findings: Reporter | None = None,
     ) -> None:
         super().__init__()
         self._clock = clock
@@ -86,10 +95,12 @@ class Directory(Service):
         self._presence = presence or PresenceOptions()
         self._cards = cards or CardOptions()
         self._load = load
+        self._reporter = findings or Reporter(clock)
         self._saver = Saver(self.snapshot, save, self._options.save_delay_s) if save is not None else None
         self._agents: dict[tuple[str, str], Agent] = {}
         self._instances: dict[str, Instance] = {}
         self._skills: dict[tuple[str, str], set[str]] = {}  # (tenant, task type) -> names of agents that declare it
+        self.quotas: dict[tuple[str, str], AgentQuota] = {}
         self._version = 0
         # Of this version, once somebody asked: of everybody (None), and of single tenants.
         self._snapshots: dict[str | None, RouteSnapshot] = {}
@@ -121,6 +132,7 @@ class Directory(Service):
                     presence = Presence(self._presence, now, expected=True)
                     self._add(Instance(name, agent, route.card, presence, route.endpoints.get(name)))
             agent.settings = route.settings
+            self._note_quota(agent)
             self._reindex(agent)
             self._forget_if_gone(agent)
         self._version = (snapshot.version // VERSION_BLOCK + 1) * VERSION_BLOCK
@@ -155,6 +167,7 @@ class Directory(Service):
         if known is None:
             return None
         known.set(settings)
+        self._note_quota(known)
         self._forget_if_gone(known)
         self._changed()
         return known.route
@@ -313,6 +326,12 @@ class Directory(Service):
         if self._saver is not None:
             self._saver.changed()
 
+    def _note_quota(self, agent: Agent) -> None:
+        if agent.settings.quota is not None:
+            self.quotas[agent.tenant, agent.name] = agent.settings.quota
+        else:
+            self.quotas.pop((agent.tenant, agent.name), None)
+
     def _schedule(self, instance: Instance) -> None:
         deadline = instance.presence.next_deadline()
         if deadline is not None:
@@ -324,8 +343,8 @@ class Directory(Service):
             return
         for what in differences(card, instance.agent.route.card):
             self.findings[what.partition(":")[0]] += 1
-            agent, name = logged(instance.agent.qualified), logged(instance.name)
-            log.warning("cards_differ", agent=agent, instance=name, what=what)
+            name = plain(instance.name)
+            self._reporter.report("cards_differ", card.agent, tenant=instance.agent.tenant, instance=name, what=what)
 
     def _tell(self, instance: Instance) -> None:
         """Tell everybody where the instance stands now."""

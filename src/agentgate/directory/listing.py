@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from agentgate.core.presence import State
-from agentgate.model import Skill, SwitchedOff, Tier
+from agentgate.model import AgentQuota, Skill, SwitchedOff, Tier
 
 
 class InstanceInfo(Struct, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class InstanceInfo(Struct, frozen=True, kw_only=True):
 
 
 class AgentInfo(Struct, frozen=True, kw_only=True):
-    """One agent: the union of its instances' cards, the instances, and who switched it off, if it is off."""
+    """One agent: the union of its instances' cards, the instances, and what operators have set."""
 
     agent: str
     tenant: str
@@ -32,3 +32,4 @@ class AgentInfo(Struct, frozen=True, kw_only=True):
     skills: tuple[Skill, ...]
     instances: tuple[InstanceInfo, ...]
     off: SwitchedOff | None = None
+    quota: AgentQuota | None = None

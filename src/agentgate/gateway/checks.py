@@ -105,6 +105,7 @@ class Checks:
             priority=call.priority,
             tenant=call.tenant,
             caller=call.caller,
+            user=call.user,
             received_at=self._clock.now(),
             deadline=call.deadline,
             trace_id=call.trace_id,

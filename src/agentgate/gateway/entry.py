@@ -84,6 +84,7 @@ class Entry:
             on_disconnect=params.on_disconnect,
             tenant=tenant,
             caller=caller,
+            user=came_from.user or params.user or caller,
             received_at=now,
             deadline=self._deadline(params, tenant, came_from.parent_unit, now),
             trace_id=came_from.root or self._chance.token_hex(TRACE_ID_BYTES),

@@ -9,25 +9,21 @@ when a connection or the gate was lost comes back through `rejoin`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from agentgate.core.admission import Admission, AdmissionOptions
-from agentgate.core.backoff import Backoff, BackoffOptions
-from agentgate.core.breaker import BreakerOptions
+from agentgate.core.admission import Admission
+from agentgate.core.backoff import Backoff
 from agentgate.core.breakers import Breakers
-from agentgate.core.budget import BudgetOptions, RetryBudget
-from agentgate.core.chain import ChainGuard, ChainOptions
-from agentgate.core.cool_down import CoolDown, CoolDownOptions
+from agentgate.core.budget import RetryBudget
+from agentgate.core.chain import ChainGuard
+from agentgate.core.cool_down import CoolDown
 from agentgate.core.keys import told_key
-from agentgate.core.payload import PayloadOptions
-from agentgate.core.policy import Mode
-from agentgate.core.rate import RateLimiter, RateOptions
-from agentgate.core.slots import SlotOptions, Slots
-from agentgate.core.timeout import TimeoutOptions, Timeouts
+from agentgate.core.quota import Quotas
+from agentgate.core.rate import RateLimiter
+from agentgate.core.slots import Slots
+from agentgate.core.timeout import Timeouts
 from agentgate.core.traceparent import format_traceparent
 from agentgate.core.unit_token import UnitClaim, UnitTokens
 from agentgate.gateway.checks import Checks
@@ -35,14 +31,13 @@ from agentgate.gateway.counters import Counters
 from agentgate.gateway.entry import SPAN_ID_BYTES, TRACE_ID_BYTES, Entry
 from agentgate.gateway.flights import Flights
 from agentgate.gateway.front import Front
+from agentgate.gateway.gateway_options import GatewayOptions
 from agentgate.gateway.http_agents import HttpAgents
 from agentgate.gateway.http_dispatch import HttpDispatch
-from agentgate.gateway.http_options import HttpAgentOptions
 from agentgate.gateway.instances import Instances
 from agentgate.gateway.known_calls import KnownCalls
 from agentgate.gateway.ledger import Ledger
 from agentgate.gateway.link import LinkService
-from agentgate.gateway.options import CallOptions
 from agentgate.gateway.parking import Parking
 from agentgate.gateway.parts import Parts
 from agentgate.gateway.passage import Passage
@@ -68,30 +63,10 @@ if TYPE_CHECKING:
     from agentgate.ports.routes import Routes
     from agentgate.ports.store import Lifetime, Store
     from agentgate.ports.trace import SpanSink
+    from agentgate.runtime.reporter import Reporter
 
 ID_PREFIX_BYTES: Final = 5
 WATCH_S: Final = 1.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class GatewayOptions:
-    """The options of every policy on the path, and how each mechanism is switched."""
-
-    name: str = "gate"
-    mechanisms: Mapping[str, Mode]
-    rate: RateOptions
-    chain: ChainOptions
-    payload: PayloadOptions
-    cool_down: CoolDownOptions
-    slots: SlotOptions
-    breaker: BreakerOptions
-    timeout: TimeoutOptions
-    retry: BackoffOptions
-    budget: BudgetOptions
-    calls: CallOptions
-    agents: HttpAgentOptions
-    silent_s: float  # of the presence of instances
-    admission: AdmissionOptions
 
 
 class Gateway(Service):
@@ -106,6 +81,7 @@ class Gateway(Service):
         store: Store,
         routes: Routes,
         spans: SpanSink,
+        findings: Reporter,
         lifetime: Lifetime,
         http: HttpClient | None = None,
     ) -> None:
@@ -115,6 +91,7 @@ class Gateway(Service):
         self._clock = clock
         self._chance = chance
         self._routes = routes
+        self.findings = findings
         self._make_policies(options, chance, lifetime)
         self.ledger = Ledger(store, clock, options.name, lifetime.epoch)
         self.flights = Flights(options.calls.flights_max)
@@ -168,6 +145,7 @@ class Gateway(Service):
         filled = replace(
             call,
             id=call.id or self._new_id("c"),
+            user=call.user or call.caller,
             received_at=now,
             deadline=call.deadline or now + self.options.calls.root_deadline_s,
             trace_id=call.trace_id or self._chance.token_hex(TRACE_ID_BYTES),
@@ -214,6 +192,7 @@ class Gateway(Service):
     def _make_policies(self, options: GatewayOptions, chance: Chance, lifetime: Lifetime) -> None:
         draw = chance.draw
         self.rate = RateLimiter(options.rate)
+        self.quotas = Quotas(options.quota, self._routes.quotas)
         self.guard = ChainGuard(options.chain)
         self.tokens = UnitTokens(lifetime.secret.encode())
         self.cool_down = CoolDown(options.cool_down)
@@ -228,6 +207,7 @@ class Gateway(Service):
     def _make_units(self) -> Units:
         return Units(
             release=self._release_slot,
+            overstay=self._overstay_slot,
             send_stop=self._send_stop,
             zombies_found=self._zombies_found,
             guard=self.guard,
@@ -278,10 +258,12 @@ class Gateway(Service):
             chance=self._chance,
             routes=self._routes,
             spans=spans,
+            findings=self.findings,
             modes=options.mechanisms,
             options=options.calls,
             counters=self.counters,
             rate=self.rate,
+            quotas=self.quotas,
             guard=self.guard,
             tokens=self.tokens,
             ledger=self.ledger,
@@ -339,7 +321,9 @@ class Gateway(Service):
         """Hand a unit to its process, with a token that says what it is part of."""
         call = unit.call
         self.counters.messages += 1
-        token = self.tokens.issue(UnitClaim(unit.id, call.parent_unit, call.trace_id, call.depth, unit.epoch))
+        token = self.tokens.issue(
+            UnitClaim(unit.id, call.parent_unit, call.trace_id, call.depth, unit.epoch, call.user)
+        )
         params = InvokeParams(
             task_type=call.task_type,
             caller=call.caller,
@@ -373,6 +357,10 @@ class Gateway(Service):
 
     def _release_slot(self, ticket: SlotTicket, outcome: Outcome) -> None:
         self.slots.settle(ticket, outcome, self._clock.now())
+        self.parkings["slot"].pump()
+
+    def _overstay_slot(self, ticket: SlotTicket) -> None:
+        self.slots.overstay(ticket, self._clock.now())
         self.parkings["slot"].pump()
 
     def _new_id(self, kind: str) -> str:

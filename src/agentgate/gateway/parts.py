@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from agentgate.core.chain import ChainGuard
     from agentgate.core.cool_down import CoolDown
     from agentgate.core.policy import Mode
+    from agentgate.core.quota import Quotas
     from agentgate.core.rate import RateLimiter
     from agentgate.core.slots import Slots
     from agentgate.core.timeout import Timeouts
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from agentgate.ports.clock import Chance, Clock
     from agentgate.ports.routes import Routes
     from agentgate.ports.trace import SpanSink
+    from agentgate.runtime.reporter import Reporter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +41,12 @@ class Parts:
     chance: Chance
     routes: Routes
     spans: SpanSink
+    findings: Reporter
     modes: Mapping[str, Mode]
     options: CallOptions
     counters: Counters
     rate: RateLimiter
+    quotas: Quotas
     guard: ChainGuard
     tokens: UnitTokens
     ledger: Ledger

@@ -17,6 +17,7 @@ from agentgate.gateway.stages.cool_down import Cooling
 from agentgate.gateway.stages.dispatch import Dispatch
 from agentgate.gateway.stages.identity import Identity
 from agentgate.gateway.stages.preflight import Preflight
+from agentgate.gateway.stages.quota import Quota
 from agentgate.gateway.stages.rate import Rate
 from agentgate.gateway.stages.replay import Replay
 from agentgate.gateway.stages.retry import Retry
@@ -37,7 +38,8 @@ CALL: tuple[type[Stage], ...] = (
     Rate,
     Chain,
     Replay,
-    # here: level (degradation), then quota (reserve)
+    # here: level, which sheds load while things are bad
+    Quota,
     Preflight,
     # here: wait (opens the call's wait in the wait graph)
     Retry,

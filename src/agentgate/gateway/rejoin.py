@@ -116,8 +116,9 @@ class Rejoin:
             self._counters.rejoined_units += 1
             claim = self._tokens.read(report.token)
             deadline = self._clock.now() + seconds_of(report.remaining_ms)
-            unit.call = replace(unit.call, deadline=deadline, depth=claim.depth if claim is not None else 0)
-            slot = self._slots.adopt(unit.call, unit.instance, self._clock.now())
+            depth, user = (claim.depth, claim.user) if claim is not None else (0, "")
+            unit.call = replace(unit.call, deadline=deadline, depth=depth, user=user or unit.call.user)
+            slot = self._slots.adopt(unit.call, unit.instance, self._clock.now(), unit.slot)
             self._units.resume(unit, slot)
         elif unit.stop_kind is not None:
             self._units.send_stop(unit, unit.stop_kind, "it was told so before the connection was lost")
@@ -134,12 +135,16 @@ class Rejoin:
         self._remember(record, unit_id, instance, flight)
 
     def _remember(self, record: Record, unit_id: str, instance: str, flight: Flight) -> None:
-        unit = Unit(unit_id, _call_of(record, self._clock.now() + self._options.recovery_s), instance, flight)
-        unit.epoch = record.epoch
-        unit.sent = True
         route = self._routes.resolve(record.key.tenant, record.agent)
         skill = route.card.skill(record.key.task_type) if route is not None else None
+        # A skill that nobody has declared yet may be an exclusive one.
+        exclusive = record.key.business_key if skill is None or skill.exclusive else ""
+        now = self._clock.now()
+        unit = Unit(unit_id, _call_of(record, exclusive, now + self._options.recovery_s), instance, flight)
+        unit.epoch = record.epoch
+        unit.sent = True
         unit.output_schema = skill.output_schema if skill is not None else None
+        unit.slot = self._slots.hold(unit.call, now) if exclusive else None
         self._units.restore(unit)
 
     def _give_up(self) -> None:
@@ -149,7 +154,7 @@ class Rejoin:
             self._units.lost(unit)
 
 
-def _call_of(record: Record, deadline: float) -> Call:
+def _call_of(record: Record, exclusive: str, deadline: float) -> Call:
     """As much of the call as the record knows; the process knows the rest."""
     key = record.key
     return Call(
@@ -161,9 +166,11 @@ def _call_of(record: Record, deadline: float) -> Call:
         payload=record.payload,
         tenant=key.tenant,
         caller=key.caller,
+        user=key.caller,
         deadline=deadline,
         trace_id=record.trace_id,
         parent_unit=record.parent_unit,
         agent=qualified(key.tenant, record.agent),
+        exclusive=exclusive,
         repeatable=record.repeatable,
     )

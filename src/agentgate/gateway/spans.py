@@ -27,6 +27,7 @@ def call_span(passage: Passage, outcome: Outcome, now: float) -> Span:
         call_id=call.id,
         tenant=call.tenant,
         caller=call.caller,
+        user=call.user if call.user != call.caller else "",
         target=call.target,
         agent=plain(call.agent),
         task_type=call.task_type,

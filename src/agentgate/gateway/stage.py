@@ -29,6 +29,6 @@ class Stage(Protocol):
 
     def __init__(self, parts: Parts) -> None: ...
 
-    async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
+    def __call__(self, passage: Passage, onward: Onward) -> Awaitable[Outcome]:
         """Take a passage one stage further."""
         ...

@@ -80,6 +80,7 @@ class Units:
         self,
         *,
         release: Callable[[SlotTicket, Outcome], None],
+        overstay: Callable[[SlotTicket], None],
         send_stop: Callable[[Unit, StopKind, str], None],
         zombies_found: Callable[[str, int], None],
         guard: ChainGuard,
@@ -92,6 +93,7 @@ class Units:
     ) -> None:
         self._answers_early = answers_early  # the ledger is only observed: no answer waits until it is on disk
         self._release = release
+        self._overstay_slot = overstay
         self._guard = guard
         self._timeouts = timeouts
         self._ledger = ledger
@@ -253,7 +255,10 @@ class Units:
             return
         unit.move("overstay")
         self._counters.zombies += 1
-        self._give_back(unit, failure("deadline_exceeded", sent=True))
+        self._clear_timer(unit)
+        if unit.slot is not None:
+            self._overstay_slot(unit.slot)
+        self._guard.close_unit(unit.id)
         zombies = sum(1 for other in self.of_instance(unit.instance) if other.state == "zombie")
         self._zombies_found(unit.instance, zombies)
 

@@ -1,8 +1,19 @@
 """The vocabulary: frozen structs that are the wire format as well."""
 
-from agentgate.model.agent_settings import AS_DECLARED, AgentSettings, SwitchedOff
+from agentgate.model.agent_settings import AS_DECLARED, AgentQuota, AgentSettings, SwitchedOff
 from agentgate.model.call import DEFAULT_TENANT, Call, Effect, KeyId, OnDisconnect
-from agentgate.model.card import CHECK_PREFIX, PRIORITY_BY_TIER, SKILL_PREFIX, Card, Grade, Skill, Tier, check_type
+from agentgate.model.card import (
+    CHECK_PREFIX,
+    PRIORITY_BY_TIER,
+    SKILL_PREFIX,
+    Card,
+    Exclusive,
+    Grade,
+    Skill,
+    Tier,
+    check_type,
+)
+from agentgate.model.finding import Finding
 from agentgate.model.http import Endpoint, HttpAnswer, HttpEnd, HttpFailure
 from agentgate.model.identity import AGENT_SCOPE, NEIGHBOUR, NOBODY, OBSERVE, OPERATE, SCOPES, SUBMIT, Identity
 from agentgate.model.names import logged, plain, qualified, tenant_of, told
@@ -24,6 +35,7 @@ __all__ = [
     "SCOPES",
     "SKILL_PREFIX",
     "SUBMIT",
+    "AgentQuota",
     "AgentSettings",
     "Call",
     "Card",
@@ -33,6 +45,8 @@ __all__ = [
     "Claimed",
     "Effect",
     "Endpoint",
+    "Exclusive",
+    "Finding",
     "Grade",
     "HttpAnswer",
     "HttpEnd",

@@ -46,6 +46,7 @@ class Call(Struct, frozen=True, kw_only=True):
 
     tenant: str = DEFAULT_TENANT
     caller: str = "client"
+    user: str = ""  # on whose behalf its root was called, by default the root's caller; the chain inherits it
     received_at: float = 0.0
     deadline: float = 0.0
 
@@ -57,6 +58,8 @@ class Call(Struct, frozen=True, kw_only=True):
     linked: bool = True  # False: made by an agent with open units, but nobody knows by which of them
 
     agent: str = ""
+    exclusive: str = ""  # of its agent's work on this key one runs at a time; filled by preflight, empty: any number
+    cost: float = 1.0  # in units of quotas; filled where there are any
     repeatable: bool = False
     skill_timeout_s: float | None = None
     attempt: int = 0

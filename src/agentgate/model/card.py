@@ -10,6 +10,7 @@ from agentgate.model.call import Effect
 
 Tier = Literal["core", "standard", "optional"]
 Grade = Literal["urgent", "required", "optional"]
+Exclusive = Literal["business_key"]
 
 # The default priority of a caller's calls, from its tier (DESIGN 4.3); a client without a card counts as standard.
 PRIORITY_BY_TIER: dict[Tier, int] = {"core": 7, "standard": 5, "optional": 2}
@@ -20,7 +21,9 @@ class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `repeatable` promises that running twice does no harm. `timeout_s` is the upper clamp of an attempt, its time-out
     while little is known, and the least root deadline. `check` says that the agent also offers the read
-    `check:<task_type>`, which tells whether an effect happened. Schemas are JSON Schema.
+    `check:<task_type>`, which tells whether an effect happened. `exclusive` says that of all calls
+    with one business key one runs at a time, of this and the agent's other skills that say so. `cost` is what a call
+    counts for in quotas, in units of the operator's choice. Schemas are JSON Schema.
     """
 
     task_type: str
@@ -30,6 +33,8 @@ class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
     grade: Grade = "required"
     compensate: str | None = None
     check: bool = False
+    exclusive: Exclusive | None = None
+    cost: float = 1.0
     input_schema: dict[str, Any] | None = None
     output_schema: dict[str, Any] | None = None
 

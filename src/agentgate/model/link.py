@@ -105,7 +105,8 @@ class CallParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A call as a caller sends it. `token` is the unit token of the handler it is made in, if any.
 
     `age_ms` is for a call that is sent again: how long ago it was made. `timeout_ms` is what is left of the caller's
-    own time-out; without one, the gate's counts from when the call was made.
+    own time-out; without one, the gate's counts from when the call was made. `user` is on whose behalf a root call is
+    made, by default the caller; a call made in a unit has its root's user, whatever it says.
     """
 
     target: str
@@ -121,6 +122,7 @@ class CallParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
     again: bool = False
     join: bool = True
     on_disconnect: OnDisconnect | None = None
+    user: str = ""
     token: str = ""
     traceparent: str = ""
 

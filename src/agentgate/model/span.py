@@ -41,6 +41,7 @@ class Span(Struct, frozen=True, kw_only=True, omit_defaults=True):
     call_id: str
     tenant: str = "default"
     caller: str
+    user: str = ""  # left out where it is the caller
     target: str
     agent: str = ""
     instance: str = ""

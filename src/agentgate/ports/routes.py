@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
-from agentgate.model import AgentSettings, Card, Endpoint, Route, RouteSnapshot
+from agentgate.model import AgentQuota, AgentSettings, Card, Endpoint, Route, RouteSnapshot
 
 
 class RouteListener(Protocol):
@@ -29,6 +30,11 @@ class RouteListener(Protocol):
 
 class Routes(Protocol):
     """The directory, as the gateway uses it. The names of instances that it is told are qualified (`model.names`)."""
+
+    @property
+    def quotas(self) -> Mapping[tuple[str, str], AgentQuota]:
+        """What operators have set, by tenant and agent; it changes in place."""
+        ...
 
     def resolve(self, tenant: str, target: str) -> Route | None:
         """The agent for a target as named: an agent's name, or `skill:<task_type>` (some agent that declares it).

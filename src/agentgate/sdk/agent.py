@@ -11,7 +11,7 @@ import msgspec
 
 from agentgate.errors import ConfigError
 from agentgate.model.call import Effect
-from agentgate.model.card import CHECK_PREFIX, Card, Grade, Skill, Tier, check_type
+from agentgate.model.card import CHECK_PREFIX, Card, Exclusive, Grade, Skill, Tier, check_type
 from agentgate.sdk.handler import Handler
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,7 +44,7 @@ class Agent:
         self.version = version
         self._handlers: dict[str, Handler] = {}
 
-    def handles(
+    def handles(  # noqa: PLR0913 - what a skill may declare, by name
         self,
         task_type: str,
         *,
@@ -53,6 +53,8 @@ class Agent:
         timeout_s: float | None = None,
         grade: Grade = "required",
         compensate: str | None = None,
+        exclusive: Exclusive | None = None,
+        cost: float = 1.0,
     ) -> Callable[[F], F]:
         """Register a handler for calls of this task type.
 
@@ -62,12 +64,18 @@ class Agent:
         `effect`: "write" runs once per idempotency key; "read" promises that nothing changes. `repeatable`: a write
         that may run again without harm. `timeout_s`: the longest an honest answer takes. What takes longer is told to
         stop and run again, if that does no harm; any other write is waited for until its caller's deadline.
-        `compensate`: the task type that undoes it. What the function raises says what happened: `Rejected` (a final
-        no), `TryLater` (nothing happened), anything else (`handler_error`; `SystemExit` too: it ends the unit, not the
-        agent).
+        `compensate`: the task type that undoes it. `exclusive`: "business_key" lets work on one business key run one
+        after the other, in all processes of the agent, together with its other handlers that say so. `cost`: what a
+        call counts for in the quotas of its user, 1 unit for ordinary work. What the function raises says what
+        happened: `Rejected` (a final no), `TryLater` (nothing happened), anything else (`handler_error`; `SystemExit`
+        too: it ends the unit, not the agent).
         """
         if timeout_s is not None and timeout_s <= 0:
             raise ConfigError(f"`{task_type}`: timeout_s is more than 0 seconds, not {timeout_s}")
+        if exclusive not in (None, "business_key") or (exclusive and effect == "read"):
+            raise ConfigError(f'`{task_type}`: exclusive is "business_key", and for writes, not {exclusive!r}')
+        if not cost >= 0:
+            raise ConfigError(f"`{task_type}`: cost is at least 0 units, not {cost}")
         skill = Skill(
             task_type=_checked_name("a task type", task_type),
             effect=effect,
@@ -75,6 +83,8 @@ class Agent:
             timeout_s=timeout_s,
             grade=grade,
             compensate=compensate,
+            exclusive=exclusive,
+            cost=cost,
         )
         return self._register(skill, _names_where_called())
 

@@ -32,6 +32,7 @@ class CallOptions(TypedDict, total=False):
     again: bool  # run a key again whose stored outcome is a failure
     join: bool  # False: do not wait for a run of the same key that is under way, but say that it is
     on_disconnect: OnDisconnect | None  # what happens to the work when this process is gone
+    user: str  # on whose behalf (the caller's own); a call made in a handler has the user of its root
 
 
 def check_options(options: Mapping[str, object]) -> None:
@@ -61,9 +62,10 @@ def call_params(  # noqa: PLR0913 - the fields of a call, named
     again: bool = False,
     join: bool = True,
     on_disconnect: OnDisconnect | None = None,
+    user: str = "",
 ) -> CallParams:
     """The call as it is sent; raises `CallFailed` when it cannot be."""
-    names = {"target": target, "task_type": task_type, "business_key": business_key, "action": action}
+    names = {"target": target, "task_type": task_type, "business_key": business_key, "action": action, "user": user}
     for name, value in names.items():
         if not isinstance(value, str):
             raise TypeError(f"{name} must be a string, not {value!r}")
@@ -88,6 +90,7 @@ def call_params(  # noqa: PLR0913 - the fields of a call, named
         again=again,
         join=join,
         on_disconnect=on_disconnect,
+        user=user,
         token=token,
     )
 

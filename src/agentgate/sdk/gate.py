@@ -120,8 +120,9 @@ class Gate:
         key), `timeout` (seconds, 30), `action` ("run"; tells several effects on one business key apart), `heavy` (more
         time an attempt), `priority` (0 to 9, 9 first), `again` (run a key again that is stored as failed), `join`
         (False: say so when the key runs already, instead of waiting for it), `on_disconnect` ("cancel" or "detach":
-        what becomes of the work when this process is gone). Raises `CallFailed`, or `OutcomeUnknown` when nobody can
-        tell whether the effect happened.
+        what becomes of the work when this process is gone), `user` (on whose behalf: quotas count by it, down the whole
+        chain; this client by default). Raises `CallFailed`, or `OutcomeUnknown` when nobody can tell whether the effect
+        happened.
         """
         if self._running is None:
             raise LinkDown("this Gate is not connected: use `async with Gate(...) as gate:`")

@@ -19,6 +19,7 @@ from agentgate.testing.script import ask
 from agentgate.testing.witness import Asked, Witness
 
 CONNECT_S = 120.0  # a simulated gate may be away for a while; a client that gives up would end the run
+SHELVES = 3  # business keys of exclusive work: few, so that one is wanted by several at a time
 RECENT_MAX = 40  # orders that may be repeated
 OPEN_MAX = 60  # calls of one client at a time
 
@@ -66,8 +67,8 @@ class Book:
             caller=caller,
             target=f"skill:{task.name}" if self._draws.random() < REPEAT_SHARE else self._draws.choice(self._targets),
             task_type=task.name,
-            business_key=f"o{self._placed}",
-            action=self._draws.choice(("run", "run", "more")),
+            business_key=f"shelf{self._placed % SHELVES}" if task.exclusive else f"o{self._placed}",
+            action=f"m{self._placed}" if task.exclusive else self._draws.choice(("run", "run", "more")),
             body="a",
             write=task.effect == "write",
             repeatable=task.repeatable,

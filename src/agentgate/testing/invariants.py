@@ -166,7 +166,7 @@ class OneEffect(Checker):
 
 
 class WithinLimits(Checker):
-    """2: running units never over the limit, and everything taken is given back."""
+    """2: running units never over the limit, one for each exclusive key, and everything taken is given back."""
 
     number = 2
 
@@ -182,6 +182,19 @@ class WithinLimits(Checker):
                     self.fail(f"{instance.name}: {instance.outstanding} slots taken of {instance.limit}")
 
     def _started(self, run: Run) -> None:
+        self._check_limit(run)
+        self._check_exclusive(run)
+
+    def _check_exclusive(self, run: Run) -> None:
+        """By the handlers' account: also those that should have stopped; not those whose process was given up."""
+        for other in self.witness.live_runs.values():
+            if other is run or not run.exclusive or (other.agent, other.exclusive) != (run.agent, run.exclusive):
+                continue
+            if self.world.is_alive(other.instance):
+                units = f"{other.unit} at {other.instance} and {run.unit} at {run.instance}"
+                self.fail(f"{run.agent} runs two units of the exclusive key {run.exclusive} at once: {units}")
+
+    def _check_limit(self, run: Run) -> None:
         """By the handlers' account: those that came by this connection and need not stop."""
         running = [
             other

@@ -35,13 +35,14 @@ STUBBORN_SHARE = 0.2  # of the units that are told to stop: they go on for a whi
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Task:
-    """A kind of work every scripted agent does; the four kinds that the ledger tells apart."""
+    """A kind of work every scripted agent does; the kinds that the ledger tells apart, and exclusive work."""
 
     name: str
     effect: Effect
     repeatable: bool = False
     check: bool = False
     timeout_s: float | None = None
+    exclusive: bool = False  # one at a time for each business key
 
 
 TASKS: tuple[Task, ...] = (
@@ -49,8 +50,9 @@ TASKS: tuple[Task, ...] = (
     Task(name="book", effect="write", timeout_s=4.0),
     Task(name="charge", effect="write", check=True),
     Task(name="stamp", effect="write", repeatable=True, timeout_s=3.0),
+    Task(name="move", effect="write", timeout_s=4.0, exclusive=True),
 )
-TASK_WEIGHTS = (4, 3, 2, 2)
+TASK_WEIGHTS = (4, 3, 2, 2, 2)
 TASK_BY_NAME = {task.name: task for task in TASKS}
 
 

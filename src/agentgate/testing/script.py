@@ -61,7 +61,13 @@ def scripted_agent(life: Life, concurrency: int) -> Agent:
     agent = Agent(life.agent, concurrency=concurrency)
 
     def add(task: Task) -> None:
-        @agent.handles(task.name, effect=task.effect, repeatable=task.repeatable, timeout_s=task.timeout_s)
+        @agent.handles(
+            task.name,
+            effect=task.effect,
+            repeatable=task.repeatable,
+            timeout_s=task.timeout_s,
+            exclusive="business_key" if task.exclusive else None,
+        )
         async def work(order: Order, ctx: Context) -> Receipt:
             return await ScriptedUnit(life, task, order, ctx).run()
 
@@ -105,6 +111,7 @@ class ScriptedUnit:
             instance=life.instance,
             link=life.links,
             repeatable=task.repeatable,
+            exclusive=ctx.business_key if task.exclusive else "",
             write=task.effect == "write",
             started_at=life.witness.now(),
             told=lambda: ctx.expired,

@@ -54,6 +54,7 @@ class Run:
     instance: str
     link: int  # which connection of its process it came in by
     repeatable: bool
+    exclusive: str = ""  # the key of which its agent may run one at a time
     write: bool
     started_at: float
     told: Callable[[], bool]  # whether it knows by now that it is to stop

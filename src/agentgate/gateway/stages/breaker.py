@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from agentgate.core.breakers import BreakerTicket
 from agentgate.core.policy import Admit
 from agentgate.core.verdict import instance_verdict
-from agentgate.model import Outcome, problem
+from agentgate.model import Outcome, plain, problem, tenant_of
 
 if TYPE_CHECKING:
     from agentgate.gateway.parts import Parts
@@ -86,5 +86,8 @@ class Breaker:
             if self._observes:
                 continue
             wait_s = max(0.0, opening.reopens_at - now)
+            name, tenant = plain(opening.agent), tenant_of(opening.agent)
+            subject = f"{name}.{opening.task_type}" if opening.task_type else name
+            self._parts.findings.report("breaker_opened", subject, tenant=tenant, open_s=round(wait_s, 3))
             error = problem("breaker_open", retry_after_s=wait_s, detail=f"{opening.agent} has just begun to fail")
             self._slots.evict(opening.agent, opening.task_type, error)

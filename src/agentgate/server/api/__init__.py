@@ -11,8 +11,10 @@ from agentgate.server.api.agents import agents
 from agentgate.server.api.breakers import breakers
 from agentgate.server.api.calls import list_calls, look, make_call, settle_call
 from agentgate.server.api.chains import chain
+from agentgate.server.api.findings import findings
 from agentgate.server.api.health import healthz, metrics, readyz
 from agentgate.server.api.instances import register, unregister
+from agentgate.server.api.quota import drop_quota, set_quota
 from agentgate.server.api.schema import schema
 from agentgate.server.api.switch import switch_agent
 
@@ -23,11 +25,14 @@ HANDLERS: Final[list[HTTPRouteHandler]] = [
     agents,
     chain,
     breakers,
+    findings,
     make_call,
     look,
     list_calls,
     settle_call,
     switch_agent,
+    set_quota,
+    drop_quota,
     register,
     unregister,
     schema,

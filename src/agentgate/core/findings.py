@@ -1,0 +1,88 @@
+"""What was noticed while calls went on, for people to look at: each thing once, with how often and since when.
+
+Decides which findings are kept. The rules:
+
+- A finding is known by tenant, kind and subject. Seen again, it is the same one: it counts on, keeps its first time,
+  and takes the newest evidence.
+- The number kept is bounded. For room the one goes that has been quiet for longest; what keeps happening stays.
+- Every kind has a row in `KINDS`: what it means, what its evidence says, and what to do first. Another kind is a defect
+  of ours.
+
+How it works. A bounded map by tenant, kind and subject, and a total a kind that only grows, for the metrics.
+
+Not covered: when something is a finding; the policies and the directory say that. A finding refuses nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from agentgate.core.bounded import BoundedMap
+from agentgate.model import Finding
+
+FINDINGS_MAX: Final = 1_000  # more than anybody reads, and few enough to be sent in one answer
+
+
+class Kind(NamedTuple):
+    """One kind of finding: what was seen, which figures come with it, what to do first."""
+
+    meaning: str
+    evidence: str
+    advice: str
+
+
+KINDS: Final[dict[str, Kind]] = {
+    "cards_differ": Kind(
+        "two instances of one agent declare its tier, or one task type, in two ways",
+        "`instance` that differs, `what` it declares differently",
+        "Bring all instances of the agent to the same version; until then the gate believes the one that came first.",
+    ),
+    "breaker_opened": Kind(
+        "a target failed so often that it is left alone for a while",
+        "`open_s`: how long it is left alone this time",
+        "Look at the target's own log and at `agentgate breakers`; its callers are on their degraded branches.",
+    ),
+}
+
+
+class Findings:
+    """All findings of a gate; `totals` counts every report by kind."""
+
+    def __init__(self, findings_max: int = FINDINGS_MAX) -> None:
+        self._known: BoundedMap[tuple[str, str, str], Finding] = BoundedMap(findings_max)
+        self.totals: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def report(self, kind: str, subject: str, evidence: Mapping[str, Any], *, tenant: str, at: float) -> bool:
+        """Something was seen, at this wall time; whether it is the first time."""
+        info = KINDS[kind]
+        self.totals[kind] += 1
+        name = (tenant, kind, subject)
+        known = self._known.get(name)
+        if known is not None:
+            last_seen = max(at, known.last_seen)
+            known = replace(known, evidence=dict(evidence), count=known.count + 1, last_seen=last_seen)
+            self._known[name] = known
+            return False
+        self._known[name] = Finding(
+            kind=kind,
+            subject=subject,
+            tenant=tenant,
+            evidence=dict(evidence),
+            advice=info.advice,
+            count=1,
+            first_seen=at,
+            last_seen=at,
+        )
+        return True
+
+    def of(self, tenant: str) -> list[Finding]:
+        """A tenant's findings, what was seen last first."""
+        mine = [finding for _, finding in self._known.items() if finding.tenant == tenant]
+        return sorted(mine, key=lambda finding: finding.last_seen, reverse=True)
