@@ -148,3 +148,18 @@ def test_scopes_that_exist(scope: str) -> None:
 def test_an_identity_speaks_as_itself(identity: Identity, name: str, may_call: bool, may_speak: bool) -> None:
     """I6: `submit` is for one's own name, `agent:` for that agent, and neither for anybody else."""
     assert (identity.may_call_as(name), identity.may_speak_as(name)) == (may_call, may_speak)
+
+
+@pytest.mark.parametrize(
+    ("identity", "may_call"),
+    [
+        (NEIGHBOUR, True),
+        (NOBODY, False),
+        (Identity(name="shop", scopes=frozenset({SUBMIT})), True),
+        (Identity(name="stock", scopes=frozenset({"agent:stock"})), True),
+        (Identity(name="stock", scopes=frozenset({"agent:order", OBSERVE})), False),
+    ],
+)
+def test_who_may_call_at_all(identity: Identity, may_call: bool) -> None:
+    """I6: whoever has the scope, and an agent as itself."""
+    assert identity.may_call() is may_call
