@@ -5,10 +5,10 @@ its own name after that has been pointed at the gate (DNS rebinding). Browsers c
 carries `Origin`, a rebound name is in `Host`. So `Host` has to be a name of the gate, and `Origin`, if any, has to be
 the gate itself. The link takes no `Origin` at all: no page has business there.
 
-Names of the gate are the loopback ones and those of `server.hosts`. With tokens it may also be reached by any address:
-an address cannot be pointed elsewhere, and a page that comes from one has another origin. Tokens alone would nearly do,
-because no browser adds one by itself; but what is public, and what a page of the gate's own may keep one day, is
-nobody else's business either.
+Names of the gate are the loopback ones, `server.host` and those of `server.hosts`. With tokens it may also be reached
+by any address: an address cannot be pointed elsewhere, and a page that comes from one has another origin. Tokens alone
+would nearly do, because no browser adds one by itself; but what is public, and what a page of the gate's own may keep
+one day, is nobody else's business either.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Doorkeeper:
 
     def __init__(self, options: ServerOptions, wall: Callable[[], float]) -> None:
         self._file = TokenFile(Path(options.tokens)) if options.tokens is not None else None
-        self._access = Access(options.host_names, by_address=self._file is not None)
+        self._access = Access((*options.host_names, options.host), by_address=self._file is not None)
         self._wall = wall
         self._tokens = Tokens()
         self._next_expiry = inf
