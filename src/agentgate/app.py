@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING, Final, Self
 
 from agentgate.adapters.clock import SystemChance, SystemClock
 from agentgate.adapters.memory import MemorySpanStore, MemoryStore
-from agentgate.adapters.sqlite import SpanFilesOptions, SqliteSpanStore, SqliteStore
+from agentgate.adapters.sqlite import SpanFilesOptions, SqliteSpanStore, SqliteStore, read_spans
 from agentgate.control.retention import Retention
 from agentgate.directory.directory import Directory
+from agentgate.errors import ConfigError
 from agentgate.gateway.gateway import Gateway, GatewayOptions
 from agentgate.runtime.process_runner import ProcessRunner
 from agentgate.runtime.span_buffer import SpanBuffer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from agentgate.config import Settings
+    from agentgate.model import Span
     from agentgate.ports.clock import Chance, Clock
     from agentgate.ports.store import SpanStore, Store
 
@@ -122,6 +126,19 @@ def system_ports(settings: Settings) -> Ports:
         days = SpanFilesOptions(keep_days=settings.store.span_days)
         spans = SqliteSpanStore(path.with_name(path.name + SPANS_SUFFIX), ProcessRunner(), days)
     return Ports(clock=SystemClock(), chance=SystemChance(), store=store, spans=spans)
+
+
+def recorded_spans(settings: Settings, last_s: float, limit: int) -> Iterator[list[Span]]:
+    """The newest spans of the last seconds, some at a time, from the files of a gate that may run meanwhile.
+
+    Raises `ConfigError` when the settings name no files, `StoreBroke` when those cannot be read.
+    """
+    path = settings.store.path
+    if path is None:
+        raise ConfigError(
+            "store: memory keeps no spans in files; name the store of the gate, as in sqlite:agentgate.sqlite"
+        )
+    return read_spans(path.with_name(path.name + SPANS_SUFFIX), SystemClock().wall() - last_s, limit)
 
 
 def gateway_options(settings: Settings) -> GatewayOptions:

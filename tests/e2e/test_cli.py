@@ -46,7 +46,18 @@ def stock_file(folder: Path, text: str = STOCK) -> Path:
 
 
 @pytest.mark.parametrize(
-    "command", ["", *COMMANDS, "agents list", "agents off", "agents on", "config check", "config show", "config schema"]
+    "command",
+    [
+        "",
+        *COMMANDS,
+        "agents list",
+        "agents off",
+        "agents on",
+        "config check",
+        "config show",
+        "config schema",
+        "config suggest",
+    ],
 )
 def test_every_command_explains_itself(command: str, golden: Golden) -> None:
     """`--help` of each command says what it does, with an example; the texts are reviewed as a whole."""
@@ -83,6 +94,7 @@ MISTAKES = [
     (["serve", "--host", "0.0.0.0"], 2),  # noqa: S104 - it is refused
     (["serve", "--log-level", "loud"], 2),
     (["config", "check", "--config", "wrong.yaml"], 2),
+    (["config", "suggest"], 2),
     (["demo", "--orders", "0"], 2),
 ]
 
@@ -190,6 +202,11 @@ def test_serve_run_call_and_look(tmp_path: Path) -> None:
             breakers = json.loads(agentgate("breakers", "stock", "--url", url, "--json").stdout)["breakers"]
             assert {breaker["state"] for breaker in breakers} == {"closed"}
             assert "closed" in agentgate("breakers", "--url", url).stdout
+
+            few = agentgate("config", "suggest", cwd=tmp_path)
+            assert (few.returncode, few.stdout) == (0, "")
+            assert "nothing about rate_limit.per_second: " in few.stderr
+            assert "nothing is proposed" in few.stderr
 
             assert agents.stop() == 0
             assert json.loads(agents.out.until("stopped"))["exit_code"] == 0
