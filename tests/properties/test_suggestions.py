@@ -99,3 +99,15 @@ def test_every_note_of_the_code_is_known() -> None:
     emitted = {note for text in texts for note in EMITTED.findall(text)}
     by_code = {"would_loop", "would_chain_limit"}  # the chain guard names them after its codes
     assert emitted | by_code == set(NOTES)
+
+
+def test_the_way_to_adopt_it_is_as_described(tmp_path: Path) -> None:
+    """I2: the page that says how to observe first shows a file that loads, observes all that can be, and names every
+    note with what it means.
+    """
+    page = (ROOT / "docs/how-to/observe-then-enforce.md").read_text(encoding="utf-8")
+    file = tmp_path / "agentgate.yaml"
+    file.write_text(page.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    modes = load(file).settings.mechanisms
+    assert {name: mode for name, mode in modes.items() if mode == "observe"} == OBSERVED
+    assert all(f"`{note}`" in page for note in NOTES)
