@@ -22,7 +22,7 @@ PARTS = [
     *("agents list", "agents off", "agents on", "agents quota"),
     *("calls list", "calls show", "calls settle"),
     *("token create", "token list", "token revoke"),
-    *("config check", "config show", "config schema"),
+    *("config check", "config show", "config schema", "config suggest"),
 ]
 
 STOCK = """
@@ -96,6 +96,7 @@ MISTAKES = [
     (["token", "revoke", "3f9c02ab17de", "--file", "missing.json"], 2),
     (["--token-file", "missing.txt", "agents"], 2),
     (["config", "check", "--config", "wrong.yaml"], 2),
+    (["config", "suggest"], 2),
     (["demo", "--orders", "0"], 2),
 ]
 
@@ -208,6 +209,11 @@ def test_serve_run_call_and_look(tmp_path: Path) -> None:
             breakers = json.loads(agentgate("breakers", "stock", "--url", url, "--json").stdout)["breakers"]
             assert {breaker["state"] for breaker in breakers} == {"closed"}
             assert "closed" in agentgate("breakers", "--url", url).stdout
+
+            few = agentgate("config", "suggest", cwd=tmp_path)
+            assert (few.returncode, few.stdout) == (0, "")
+            assert "nothing about rate_limit.per_second: " in few.stderr
+            assert "nothing is proposed" in few.stderr
 
             assert agents.stop() == 0
             assert json.loads(agents.out.until("stopped"))["exit_code"] == 0

@@ -1,4 +1,4 @@
-"""`agentgate config check`, `show` and `schema`."""
+"""`agentgate config check`, `show`, `schema` and `suggest`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from agentgate.cli import exits
 from agentgate.cli.exits import CommandError
 from agentgate.cli.options import AsJson, ConfigFile
 from agentgate.cli.output import print_json, say
+from agentgate.cli.suggest import suggest
 
 if TYPE_CHECKING:
     from agentgate.config import Row
@@ -85,3 +86,6 @@ def schema() -> None:
     from agentgate.config import schema as whole
 
     print_json(whole())
+
+
+config.command()(suggest)
