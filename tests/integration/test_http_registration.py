@@ -11,7 +11,7 @@ import pytest
 from litestar import Request
 
 from agentgate import CallFailed, Gate
-from agentgate.model import Card, Identity, Skill
+from agentgate.model import Card, Identity, Problem, Skill, qualified
 from agentgate.model.link import HelloParams
 from agentgate.sdk.greeting import Identity as Greeting
 from agentgate.sdk.link import Link
@@ -124,6 +124,24 @@ async def test_an_instance_belongs_to_whoever_has_it() -> None:
         assert (await ask(gate, "DELETE", "/v1/agents/thief/instances/i1")).status == 404
         assert gate.platform.gateway.http_agents.leave("t2", "stock", "i1") is not None
         assert state_of(gate) == "connected"
+
+
+@realtime
+async def test_no_name_leads_into_another_tenant() -> None:
+    """I6: a name with the separator of tenants in it is none, whether or not there is such an instance elsewhere."""
+    async with wild_server(numbered(1)) as server, quick_gate() as gate:
+        agents = gate.platform.gateway.http_agents
+        blue = Card(agent="stock", skills=(Skill(task_type="look", effect="read"),))
+        assert not isinstance(await agents.register("blue", blue, qualified("blue", "i1"), server.url, ""), Problem)
+        for instance in ("blue%1Fi1", "blue%1Fi2"):
+            answers = [await register(gate, server, instance=instance)]
+            answers.append(await ask(gate, "DELETE", f"/v1/agents/stock/instances/{instance}"))
+            for answer in answers:
+                assert (answer.status, answer.json["code"]) == (400, "bad_request")
+                assert "U+001F" in answer.json["detail"]
+        assert (await register(gate, server)).status == 200
+        assert sorted(agent.instance for agent in agents) == ["blue\x1fi1", "i1"]
+        assert [info.agent for info in gate.platform.directory.agents("default")] == ["stock"]
 
 
 @pytest.mark.parametrize("skills", [None, (Skill(task_type="look", effect="read"),)])

@@ -15,7 +15,7 @@ from agentgate.app import Platform
 from agentgate.config import Settings
 from agentgate.core.backoff import BackoffOptions
 from agentgate.core.breaker import BreakerOptions
-from agentgate.model import AGENT_SCOPE, SUBMIT, Identity
+from agentgate.model import AGENT_SCOPE, SUBMIT, Identity, KeyId
 from agentgate.model.names import SEPARATOR
 from agentgate.server.view import GateView
 from tests.sim.wire_peer import SKILLS, Invoked, WirePeer, gate, play
@@ -82,6 +82,9 @@ class Team:
             case "declined":
                 first = self.shop.call("bank", "pay", "order_declined", {"do": "hang"}, timeout_ms=TIMEOUT_MS)
                 await self._ask("bank", "pay", "order_declined", {"do": "hang"}, join=False)
+                key = KeyId(self.tenant, "bank", "shop", "pay", "order_declined", "run")
+                known = await self.platform.gateway.known_calls.find(key, self.platform.clock.now())
+                self.seen.append(None if known is None else UNIT.sub("some unit", known.state))
                 await first
             case "conflict":
                 await self._ask("bank", "pay", "order_1", {"do": "ok", "n": next(self._numbers)})

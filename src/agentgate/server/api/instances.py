@@ -11,6 +11,7 @@ from litestar.datastructures import State
 from litestar.params import FromPath
 
 from agentgate.core import payload
+from agentgate.core.keys import name_flaw
 from agentgate.errors import WireError
 from agentgate.model import AGENT_SCOPE, Card, Identity, Problem, Skill, Tier, problem, qualified
 from agentgate.server.api.doc import Doc, Shown, documented
@@ -85,7 +86,7 @@ async def register(
     gateway = state.view.gateway
     said = _read(await _body(request), gateway.options.payload)
     card = Card(agent=agent, tier=said.tier, concurrency=said.concurrency, skills=said.skills, version=said.version)
-    known_as = qualified(identity.tenant, instance)
+    known_as = _known_as(identity, instance)
     taken = await gateway.http_agents.register(identity.tenant, card, known_as, said.endpoint, said.probe)
     if isinstance(taken, Problem):
         raise Refused(taken)
@@ -104,7 +105,7 @@ async def unregister(
 ) -> None:
     """Leave in good order: nothing new comes, and what is in hand may still be answered."""
     identity = _speaks_as(request, agent)
-    refusal = state.view.gateway.http_agents.leave(identity.tenant, agent, qualified(identity.tenant, instance))
+    refusal = state.view.gateway.http_agents.leave(identity.tenant, agent, _known_as(identity, instance))
     if refusal is not None:
         raise Refused(refusal)
 
@@ -123,6 +124,14 @@ def _speaks_as(request: Request[Any, Any, Any], agent: str) -> Identity:
     if not identity.may_speak_as(agent):
         raise Refused(problem("forbidden", detail=f"that takes the scope {AGENT_SCOPE}{agent}"))
     return identity
+
+
+def _known_as(identity: Identity, instance: str) -> str:
+    """The instance's name inside the gate; what is no name could be that of another tenant's there."""
+    flaw = name_flaw("the instance", instance)
+    if flaw is not None:
+        raise Refused(problem("bad_request", detail=flaw))
+    return qualified(identity.tenant, instance)
 
 
 def _read(body: bytes, options: payload.PayloadOptions) -> Registration:
