@@ -143,6 +143,7 @@ def gateway_options(settings: Settings) -> GatewayOptions:
         mechanisms=settings.mechanisms,
         rate=settings.rate,
         quota=settings.quota,
+        abuse=settings.abuse,
         chain=settings.chain,
         payload=settings.payload,
         cool_down=settings.cool_down,

@@ -10,6 +10,7 @@ from typing import Final, get_type_hints
 from agentgate.adapters.http import HttpOptions
 from agentgate.config.mechanisms import default_modes
 from agentgate.control.retention import RetentionOptions
+from agentgate.core.abuse import AbuseOptions
 from agentgate.core.backoff import BackoffOptions
 from agentgate.core.breaker import BreakerOptions
 from agentgate.core.budget import BudgetOptions
@@ -69,6 +70,7 @@ class Settings:
     server: ServerOptions = field(default_factory=ServerOptions)
     store: StoreOptions = field(default_factory=StoreOptions)
     rate: RateOptions = field(default_factory=RateOptions)
+    abuse: AbuseOptions = field(default_factory=AbuseOptions)
     quota: QuotaOptions = field(default_factory=QuotaOptions)
     chain: ChainOptions = field(default_factory=ChainOptions)
     payload: PayloadOptions = field(default_factory=PayloadOptions)

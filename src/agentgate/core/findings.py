@@ -41,6 +41,11 @@ KINDS: Final[dict[str, Kind]] = {
         "`instance` that differs, `what` it declares differently",
         "Bring all instances of the agent to the same version; until then the gate believes the one that came first.",
     ),
+    "hammering_caller": Kind(
+        "a caller goes on repeating a request that was answered `retry: never`, and is held back from the target",
+        "`task_type`, the `code` it was answered, `repeats` of that request, `held_s`: for how long",
+        "Find the loop in the caller and take it out: the gate retries what time can cure, and nothing else is cured.",
+    ),
     "breaker_opened": Kind(
         "a target failed so often that it is left alone for a while",
         "`open_s`: how long it is left alone this time",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from agentgate.core.abuse import Abuse
 from agentgate.core.backoff import Backoff
 from agentgate.core.breakers import Breakers
 from agentgate.core.budget import RetryBudget
@@ -187,6 +188,7 @@ class Gateway(Service):
     def _make_policies(self, options: GatewayOptions, chance: Chance, lifetime: Lifetime) -> None:
         draw = chance.draw
         self.rate = RateLimiter(options.rate)
+        self.abuse = Abuse(options.abuse)
         self.quotas = Quotas(options.quota, self._routes.quotas)
         self.guard = ChainGuard(options.chain)
         self.tokens = UnitTokens(lifetime.secret.encode())
@@ -257,6 +259,7 @@ class Gateway(Service):
             counters=self.counters,
             rate=self.rate,
             quotas=self.quotas,
+            abuse=self.abuse,
             guard=self.guard,
             tokens=self.tokens,
             ledger=self.ledger,

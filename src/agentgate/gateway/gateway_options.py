@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from agentgate.core.abuse import AbuseOptions
 from agentgate.core.backoff import BackoffOptions
 from agentgate.core.breaker import BreakerOptions
 from agentgate.core.budget import BudgetOptions
@@ -28,6 +29,7 @@ class GatewayOptions:
     mechanisms: Mapping[str, Mode]
     rate: RateOptions
     quota: QuotaOptions
+    abuse: AbuseOptions
     chain: ChainOptions
     payload: PayloadOptions
     cool_down: CoolDownOptions

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agentgate.core.abuse import Abuse
     from agentgate.core.backoff import Backoff
     from agentgate.core.breakers import Breakers
     from agentgate.core.budget import RetryBudget
@@ -47,6 +48,7 @@ class Parts:
     counters: Counters
     rate: RateLimiter
     quotas: Quotas
+    abuse: Abuse
     guard: ChainGuard
     tokens: UnitTokens
     ledger: Ledger
