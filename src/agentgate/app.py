@@ -144,6 +144,7 @@ def gateway_options(settings: Settings) -> GatewayOptions:
         rate=settings.rate,
         quota=settings.quota,
         abuse=settings.abuse,
+        duplicates=settings.duplicates,
         chain=settings.chain,
         payload=settings.payload,
         cool_down=settings.cool_down,

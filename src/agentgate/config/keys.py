@@ -18,6 +18,7 @@ from agentgate.core.breaker import BreakerOptions
 from agentgate.core.budget import BudgetOptions
 from agentgate.core.chain import ChainOptions
 from agentgate.core.cool_down import CoolDownOptions
+from agentgate.core.duplicates import DuplicateOptions
 from agentgate.core.instances import SlotOptions
 from agentgate.core.ledger import LedgerOptions
 from agentgate.core.payload import PayloadOptions
@@ -126,6 +127,10 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("idempotency.units_max", LedgerOptions, "units_max",
         "units of one key that may be open at once",
         "a record grows with units that never stop", "a repeatable call cannot be retried"),
+
+    Key("idempotency.duplicates_seconds", DuplicateOptions, "window_s",
+        "how long an equal body under another business key is noticed as a finding; off: it is not",
+        "honest twins are found", "a retry under a new key is not seen"),
 
     Key("rate_limit.per_second", RateOptions, "rate_per_s",
         "calls a second of one sender",

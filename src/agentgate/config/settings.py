@@ -16,6 +16,7 @@ from agentgate.core.breaker import BreakerOptions
 from agentgate.core.budget import BudgetOptions
 from agentgate.core.chain import ChainOptions
 from agentgate.core.cool_down import CoolDownOptions
+from agentgate.core.duplicates import DuplicateOptions
 from agentgate.core.instances import SlotOptions
 from agentgate.core.ledger import LedgerOptions
 from agentgate.core.payload import PayloadOptions
@@ -71,6 +72,7 @@ class Settings:
     store: StoreOptions = field(default_factory=StoreOptions)
     rate: RateOptions = field(default_factory=RateOptions)
     abuse: AbuseOptions = field(default_factory=AbuseOptions)
+    duplicates: DuplicateOptions = field(default_factory=DuplicateOptions)
     quota: QuotaOptions = field(default_factory=QuotaOptions)
     chain: ChainOptions = field(default_factory=ChainOptions)
     payload: PayloadOptions = field(default_factory=PayloadOptions)

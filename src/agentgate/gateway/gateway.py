@@ -19,7 +19,9 @@ from agentgate.core.breakers import Breakers
 from agentgate.core.budget import RetryBudget
 from agentgate.core.chain import ChainGuard
 from agentgate.core.cool_down import CoolDown
+from agentgate.core.duplicates import Duplicates
 from agentgate.core.keys import told_key
+from agentgate.core.patience import Patience
 from agentgate.core.quota import Quotas
 from agentgate.core.rate import RateLimiter
 from agentgate.core.slots import Slots
@@ -189,6 +191,8 @@ class Gateway(Service):
         draw = chance.draw
         self.rate = RateLimiter(options.rate)
         self.abuse = Abuse(options.abuse)
+        self.duplicates = Duplicates(options.duplicates)
+        self.patience = Patience()
         self.quotas = Quotas(options.quota, self._routes.quotas)
         self.guard = ChainGuard(options.chain)
         self.tokens = UnitTokens(lifetime.secret.encode())
@@ -260,6 +264,7 @@ class Gateway(Service):
             rate=self.rate,
             quotas=self.quotas,
             abuse=self.abuse,
+            duplicates=self.duplicates,
             guard=self.guard,
             tokens=self.tokens,
             ledger=self.ledger,
@@ -295,6 +300,7 @@ class Gateway(Service):
             directory=self._routes,
             schemas=schemas,
             counters=self.counters,
+            left=self._caller_left,
             options=self.options.calls,
             payload_options=self.options.payload,
         )
@@ -309,6 +315,7 @@ class Gateway(Service):
             tokens=self.tokens,
             routes=self._routes,
             counters=self.counters,
+            left=self._caller_left,
             options=self.options.calls,
         )
 
@@ -357,6 +364,17 @@ class Gateway(Service):
     def _overstay_slot(self, ticket: SlotTicket) -> None:
         self.slots.overstay(ticket, self._clock.now())
         self.parkings["slot"].pump()
+
+    def _caller_left(self, call: Call) -> None:
+        found = self.patience.left(call, self._clock.now())
+        if found is not None:
+            self.findings.report(
+                "caller_limit_below_gate",
+                f"{call.caller} > {call.target}.{call.task_type}",
+                tenant=call.tenant,
+                leaves_after_s=round(found.after_s, 3),
+                gate_s=round(found.gate_s, 3),
+            )
 
     def _new_id(self, kind: str) -> str:
         """A globally unique id: of this start of this gate, and counted."""

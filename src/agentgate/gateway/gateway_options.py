@@ -11,6 +11,7 @@ from agentgate.core.breaker import BreakerOptions
 from agentgate.core.budget import BudgetOptions
 from agentgate.core.chain import ChainOptions
 from agentgate.core.cool_down import CoolDownOptions
+from agentgate.core.duplicates import DuplicateOptions
 from agentgate.core.payload import PayloadOptions
 from agentgate.core.policy import Mode
 from agentgate.core.quota import QuotaOptions
@@ -30,6 +31,7 @@ class GatewayOptions:
     rate: RateOptions
     quota: QuotaOptions
     abuse: AbuseOptions
+    duplicates: DuplicateOptions
     chain: ChainOptions
     payload: PayloadOptions
     cool_down: CoolDownOptions

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from agentgate.core.budget import RetryBudget
     from agentgate.core.chain import ChainGuard
     from agentgate.core.cool_down import CoolDown
+    from agentgate.core.duplicates import Duplicates
     from agentgate.core.policy import Mode
     from agentgate.core.quota import Quotas
     from agentgate.core.rate import RateLimiter
@@ -49,6 +50,7 @@ class Parts:
     rate: RateLimiter
     quotas: Quotas
     abuse: Abuse
+    duplicates: Duplicates
     guard: ChainGuard
     tokens: UnitTokens
     ledger: Ledger
