@@ -160,6 +160,8 @@ def gateway_options(settings: Settings) -> GatewayOptions:
         mechanisms=settings.mechanisms,
         rate=settings.rate,
         quota=settings.quota,
+        abuse=settings.abuse,
+        duplicates=settings.duplicates,
         chain=settings.chain,
         payload=settings.payload,
         cool_down=settings.cool_down,

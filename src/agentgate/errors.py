@@ -72,6 +72,13 @@ CODES: Final[dict[str, CodeInfo]] = {
         "The sender is above its message rate",
         "Send fewer messages; wait for the time in `retry_after_ms`.",
     ),
+    "abnormal_usage": CodeInfo(
+        "refused",
+        "after",
+        429,
+        "The caller repeats what was answered `retry: never`",
+        "Take the loop out: a final answer does not change by asking again. Go on after `retry_after_ms`.",
+    ),
     "quota_exhausted": CodeInfo(
         "refused", "after", 429, "The quota is used up", "Wait for the time in `retry_after_ms` or ask for more."
     ),

@@ -12,12 +12,14 @@ from agentgate.adapters.http import HttpOptions
 from agentgate.config.key import Key
 from agentgate.config.settings import StoreOptions
 from agentgate.control.retention import RetentionOptions
+from agentgate.core.abuse import AbuseOptions
 from agentgate.core.admission import AdmissionOptions
 from agentgate.core.backoff import BackoffOptions
 from agentgate.core.breaker import BreakerOptions
 from agentgate.core.budget import BudgetOptions
 from agentgate.core.chain import ChainOptions
 from agentgate.core.cool_down import CoolDownOptions
+from agentgate.core.duplicates import DuplicateOptions
 from agentgate.core.instances import SlotOptions
 from agentgate.core.ledger import LedgerOptions
 from agentgate.core.payload import PayloadOptions
@@ -131,6 +133,10 @@ KEYS: Final[tuple[Key, ...]] = (
         "units of one key that may be open at once",
         "a record grows with units that never stop", "a repeatable call cannot be retried"),
 
+    Key("idempotency.duplicates_seconds", DuplicateOptions, "window_s",
+        "how long an equal body under another business key is noticed as a finding; off: it is not",
+        "honest twins are found", "a retry under a new key is not seen"),
+
     Key("rate_limit.per_second", RateOptions, "rate_per_s",
         "calls a second of one sender",
         "one loop floods the gate", "busy senders wait"),
@@ -140,6 +146,19 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("rate_limit.parked_max", RateOptions, "parked_max",
         "calls of one sender that wait for their turn",
         "a sender in a loop holds memory", "senders are refused that could have waited"),
+
+    Key("abuse.repeats_max", AbuseOptions, "repeats_max",
+        "repeats of one request after a final answer at which its caller is held back",
+        "a loop takes longer to be found", "somebody who tries twice is held back"),
+    Key("abuse.forgive_seconds", AbuseOptions, "forgive_s",
+        "one repeat is forgiven in this time",
+        "a job that runs now and then is held back", "a slow loop is never found"),
+    Key("abuse.hold_seconds", AbuseOptions, "hold_s",
+        "how long a caller is held back the first time; doubles",
+        "one that has stopped waits for nothing", "a loop does not feel it"),
+    Key("abuse.hold_max_seconds", AbuseOptions, "hold_max_s",
+        "how long it is held back at most",
+        "one that has stopped waits for nothing", "a loop is let through again and again"),
 
     Key("chain_guard.depth_max", ChainOptions, "depth_max",
         "calls within calls, from a root down",

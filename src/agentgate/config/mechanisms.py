@@ -39,6 +39,11 @@ MECHANISMS: Final[dict[str, Mechanism]] = {
     "rate_limit": Mechanism(
         modes=SWITCH_WITH_OBSERVE, meaning="a token bucket per sender paces its calls", when_off="senders are not paced"
     ),
+    "abuse": Mechanism(
+        modes=SWITCH_WITH_OBSERVE,
+        meaning="a caller that repeats what was answered `retry: never` is held back from that target",
+        when_off="a loop over final answers goes on, and nobody hears of it",
+    ),
     "chain_guard": Mechanism(
         modes=SWITCH_WITH_OBSERVE,
         meaning="limits depth, fan-out and length of chains, and refuses loops",

@@ -10,12 +10,14 @@ from typing import Final, get_type_hints
 from agentgate.adapters.http import HttpOptions
 from agentgate.config.mechanisms import default_modes
 from agentgate.control.retention import RetentionOptions
+from agentgate.core.abuse import AbuseOptions
 from agentgate.core.admission import AdmissionOptions
 from agentgate.core.backoff import BackoffOptions
 from agentgate.core.breaker import BreakerOptions
 from agentgate.core.budget import BudgetOptions
 from agentgate.core.chain import ChainOptions
 from agentgate.core.cool_down import CoolDownOptions
+from agentgate.core.duplicates import DuplicateOptions
 from agentgate.core.instances import SlotOptions
 from agentgate.core.ledger import LedgerOptions
 from agentgate.core.payload import PayloadOptions
@@ -70,6 +72,8 @@ class Settings:
     server: ServerOptions = field(default_factory=ServerOptions)
     store: StoreOptions = field(default_factory=StoreOptions)
     rate: RateOptions = field(default_factory=RateOptions)
+    abuse: AbuseOptions = field(default_factory=AbuseOptions)
+    duplicates: DuplicateOptions = field(default_factory=DuplicateOptions)
     quota: QuotaOptions = field(default_factory=QuotaOptions)
     chain: ChainOptions = field(default_factory=ChainOptions)
     payload: PayloadOptions = field(default_factory=PayloadOptions)

@@ -41,6 +41,24 @@ KINDS: Final[dict[str, Kind]] = {
         "`instance` that differs, `what` it declares differently",
         "Bring all instances of the agent to the same version; until then the gate believes the one that came first.",
     ),
+    "hammering_caller": Kind(
+        "a caller goes on repeating a request that was answered `retry: never`, and is held back from the target",
+        "`task_type`, the `code` it was answered, `repeats` of that request, `held_s`: for how long",
+        "Find the loop in the caller and take it out: the gate retries what time can cure, and nothing else is cured.",
+    ),
+    "duplicate_parameters": Kind(
+        "a caller has an equal write done under another business key, within a while",
+        "`keys`: the business keys with equal bodies, the newest last",
+        "See with `agentgate chains KEY` whether it was one order placed twice; a business key names the object, and "
+        "is never made anew for a retry.",
+    ),
+    "caller_limit_below_gate": Kind(
+        "a caller gives up before the target usually answers, or always after the same time before the gate does",
+        "`limit_s`: how long it waits, `usual_s`: what 95 of 100 answers take; or `leaves_after_s`, and `gate_s`: how "
+        "long the gate would have gone on",
+        "Let the caller wait longer than the gate does, or tell the gate its limit with `timeout`; for work that takes "
+        "longer than anybody waits, ask again later with the same key.",
+    ),
     "breaker_opened": Kind(
         "a target failed so often that it is left alone for a while",
         "`open_s`: how long it is left alone this time",

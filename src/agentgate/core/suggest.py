@@ -103,6 +103,7 @@ NOTES: Final[dict[str, Would]] = {
     "would_open": Would("circuit_breaker", "refused {}", harms=True),
     "would_cut": Would("dynamic_timeout", "cut {}", harms=True),
     "would_retry": Would("retry", "tried {} again", harms=False),
+    "would_hold_back": Would("abuse", "held back {}", harms=True),
     "would_quota_exhausted": Would("quota", "refused {} beyond their quota", harms=True),
 }
 

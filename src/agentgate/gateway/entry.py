@@ -68,6 +68,8 @@ class Entry:
         now = self._clock.now()
         speaker = qualified(tenant, caller)
         came_from = self._guard.attribute(self._tokens, params.token, params.traceparent, speaker, instance)
+        deadline = self._deadline(params, tenant, came_from.parent_unit, now)
+        own_s = 0.0 if params.timeout_ms is None else seconds_of(params.timeout_ms)
         priority = PRIORITY_BY_TIER[tier] if params.priority is None else params.priority
         call = Call(
             id=call_id,
@@ -86,7 +88,8 @@ class Entry:
             caller=caller,
             user=came_from.user or params.user or caller,
             received_at=now,
-            deadline=self._deadline(params, tenant, came_from.parent_unit, now),
+            deadline=deadline,
+            patience_s=own_s if now + own_s <= deadline else 0.0,
             trace_id=came_from.root or self._chance.token_hex(TRACE_ID_BYTES),
             span_id=self._chance.token_hex(SPAN_ID_BYTES),
             parent_span_id=came_from.parent_span_id,

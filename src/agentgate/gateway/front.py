@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from agentgate.gateway.peers import RunningCall
-from agentgate.model import Outcome, Problem, Tier, failure, plain
+from agentgate.model import Call, Outcome, Problem, Tier, failure, plain
 from agentgate.runtime.later import Later
 
 if TYPE_CHECKING:
@@ -33,14 +33,18 @@ AGAIN_S: Final = 1.0
 class FrontCall(RunningCall):
     """A call that has no outcome yet; `ended` comes true with it."""
 
-    __slots__ = ("ended",)
+    __slots__ = ("_on_left", "ended")
 
-    def __init__(self, passage: Passage, task: asyncio.Task[None], ended: Later[Outcome]) -> None:
+    def __init__(
+        self, passage: Passage, task: asyncio.Task[None], ended: Later[Outcome], on_left: Callable[[Call], None]
+    ) -> None:
         super().__init__(passage, task)
         self.ended = ended
+        self._on_left = on_left
 
     def left(self) -> None:
         """Who made it is gone: keyed work goes on until its deadline, unless it was asked not to (DESIGN 12.3)."""
+        self._on_left(self.passage.call)
         if not self.detached:
             self.cancel()
 
@@ -59,6 +63,7 @@ class Front:
         tokens: UnitTokens,
         routes: Routes,
         counters: Counters,
+        left: Callable[[Call], None],
         options: CallOptions,
     ) -> None:
         self._run = run
@@ -69,6 +74,7 @@ class Front:
         self._tokens = tokens
         self._routes = routes
         self._counters = counters
+        self._left = left
         self._options = options
         self._open: Counter[tuple[str, str]] = Counter()  # by tenant and caller
         self._all = 0
@@ -106,7 +112,7 @@ class Front:
         self._all += 1
         self._open[who] += 1
         ended: Later[Outcome] = Later()
-        return FrontCall(passage, self._spawn(self._carry(passage, who, ended)), ended)
+        return FrontCall(passage, self._spawn(self._carry(passage, who, ended)), ended, self._left)
 
     def _caller_of(self, token: str) -> str:
         claim = self._tokens.read(token) if token else None

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from agentgate.core.abuse import Abuse
 from agentgate.core.admission import Admission
 from agentgate.core.backoff import Backoff
 from agentgate.core.breakers import Breakers
 from agentgate.core.budget import RetryBudget
 from agentgate.core.chain import ChainGuard
 from agentgate.core.cool_down import CoolDown
+from agentgate.core.duplicates import Duplicates
 from agentgate.core.keys import told_key
+from agentgate.core.patience import Patience
 from agentgate.core.quota import Quotas
 from agentgate.core.rate import RateLimiter
 from agentgate.core.slots import Slots
@@ -43,6 +46,7 @@ from agentgate.gateway.parts import Parts
 from agentgate.gateway.passage import Passage
 from agentgate.gateway.peers import Peers
 from agentgate.gateway.pipeline import Pipeline
+from agentgate.gateway.reach import Reach
 from agentgate.gateway.registrations import Registrations
 from agentgate.gateway.rejoin import Rejoin
 from agentgate.gateway.schemas import Schemas
@@ -57,7 +61,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from agentgate.core.slots import SlotTicket
-    from agentgate.model.link import StopKind
     from agentgate.ports.clock import Chance, Clock
     from agentgate.ports.http import HttpClient
     from agentgate.ports.routes import Routes
@@ -102,11 +105,12 @@ class Gateway(Service):
             "cool_down": Parking(self.cool_down, clock),
             "slot": Parking(self.slots, clock),
         }
+        self._reach = Reach(self.peers)
         self.units = self._make_units()
         self._registrations = Registrations(
             self.admission, routes=routes, units=self.units, clock=clock, counters=self.counters
         )
-        self.http_agents = self._make_http_agents(http)
+        self.http_agents = self._reach.http = self._make_http_agents(http)
         self._id_prefix = f"{lifetime.epoch:x}{chance.token_hex(ID_PREFIX_BYTES)}"
         self._ids = 0
         schemas = Schemas()
@@ -132,7 +136,7 @@ class Gateway(Service):
             options=options.calls,
         )
         self._link = self._make_link(lifetime.epoch, schemas)
-        self._http = self._make_http_dispatch(schemas)
+        self._reach.dispatch = self._make_http_dispatch(schemas)
         self.front = self._make_front()
         self.known_calls = KnownCalls(self.flights, self.ledger, clock)
         self.peers.on_drain = routes.drain
@@ -192,6 +196,9 @@ class Gateway(Service):
     def _make_policies(self, options: GatewayOptions, chance: Chance, lifetime: Lifetime) -> None:
         draw = chance.draw
         self.rate = RateLimiter(options.rate)
+        self.abuse = Abuse(options.abuse)
+        self.duplicates = Duplicates(options.duplicates)
+        self.patience = Patience()
         self.quotas = Quotas(options.quota, self._routes.quotas)
         self.guard = ChainGuard(options.chain)
         self.tokens = UnitTokens(lifetime.secret.encode())
@@ -208,8 +215,8 @@ class Gateway(Service):
         return Units(
             release=self._release_slot,
             overstay=self._overstay_slot,
-            send_stop=self._send_stop,
-            zombies_found=self._zombies_found,
+            send_stop=self._reach.send_stop,
+            zombies_found=self._reach.zombies_found,
             guard=self.guard,
             timeouts=self.timeouts,
             ledger=self.ledger,
@@ -264,6 +271,8 @@ class Gateway(Service):
             counters=self.counters,
             rate=self.rate,
             quotas=self.quotas,
+            abuse=self.abuse,
+            duplicates=self.duplicates,
             guard=self.guard,
             tokens=self.tokens,
             ledger=self.ledger,
@@ -300,6 +309,7 @@ class Gateway(Service):
             directory=self._routes,
             schemas=schemas,
             counters=self.counters,
+            left=self._caller_left,
             options=self.options.calls,
             payload_options=self.options.payload,
         )
@@ -314,6 +324,7 @@ class Gateway(Service):
             tokens=self.tokens,
             routes=self._routes,
             counters=self.counters,
+            left=self._caller_left,
             options=self.options.calls,
         )
 
@@ -338,22 +349,7 @@ class Gateway(Service):
             attempt=call.attempt,
             unrecorded=call.keyed and not unit.keyed,
         )
-        if self.http_agents.get(unit.instance) is not None:
-            return self._http.invoke(unit, params)
-        return self.peers.invoke(unit, params)
-
-    def _send_stop(self, unit: Unit, kind: StopKind, reason: str) -> None:
-        if self.http_agents.get(unit.instance) is not None:
-            self._http.send_stop(unit, kind, reason)
-        else:
-            self.peers.send_stop(unit, kind, reason)
-
-    def _zombies_found(self, instance: str, zombies: int) -> None:
-        agent = self.http_agents.get(instance)
-        if agent is not None:
-            self._http.zombies_found(agent, zombies)
-        else:
-            self.peers.zombies_found(instance, zombies)
+        return self._reach.invoke(unit, params)
 
     def _release_slot(self, ticket: SlotTicket, outcome: Outcome) -> None:
         self.slots.settle(ticket, outcome, self._clock.now())
@@ -362,6 +358,17 @@ class Gateway(Service):
     def _overstay_slot(self, ticket: SlotTicket) -> None:
         self.slots.overstay(ticket, self._clock.now())
         self.parkings["slot"].pump()
+
+    def _caller_left(self, call: Call) -> None:
+        found = self.patience.left(call, self._clock.now())
+        if found is not None:
+            self.findings.report(
+                "caller_limit_below_gate",
+                f"{call.caller} > {call.target}.{call.task_type}",
+                tenant=call.tenant,
+                leaves_after_s=round(found.after_s, 3),
+                gate_s=round(found.gate_s, 3),
+            )
 
     def _new_id(self, kind: str) -> str:
         """A globally unique id: of this start of this gate, and counted."""

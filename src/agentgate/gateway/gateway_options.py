@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from agentgate.core.abuse import AbuseOptions
 from agentgate.core.admission import AdmissionOptions
 from agentgate.core.backoff import BackoffOptions
 from agentgate.core.breaker import BreakerOptions
 from agentgate.core.budget import BudgetOptions
 from agentgate.core.chain import ChainOptions
 from agentgate.core.cool_down import CoolDownOptions
+from agentgate.core.duplicates import DuplicateOptions
 from agentgate.core.payload import PayloadOptions
 from agentgate.core.policy import Mode
 from agentgate.core.quota import QuotaOptions
@@ -29,6 +31,8 @@ class GatewayOptions:
     mechanisms: Mapping[str, Mode]
     rate: RateOptions
     quota: QuotaOptions
+    abuse: AbuseOptions
+    duplicates: DuplicateOptions
     chain: ChainOptions
     payload: PayloadOptions
     cool_down: CoolDownOptions

@@ -19,7 +19,19 @@ from agentgate.gateway.frames import ErrorResponse, Message, Response
 from agentgate.gateway.peers import Peer, RunningCall
 from agentgate.gateway.registrations import come_again
 from agentgate.gateway.session import Session
-from agentgate.model import AGENT_SCOPE, SUBMIT, Identity, Outcome, Problem, Record, failure, logged, problem, qualified
+from agentgate.model import (
+    AGENT_SCOPE,
+    SUBMIT,
+    Call,
+    Identity,
+    Outcome,
+    Problem,
+    Record,
+    failure,
+    logged,
+    problem,
+    qualified,
+)
 from agentgate.model.link import (
     AckParams,
     Answer,
@@ -77,6 +89,7 @@ class LinkService:
         directory: Directory,
         schemas: Schemas,
         counters: Counters,
+        left: Callable[[Call], None],
         options: CallOptions,
         payload_options: PayloadOptions,
     ) -> None:
@@ -93,6 +106,7 @@ class LinkService:
         self._ledger = ledger
         self._directory = directory
         self._schemas = schemas
+        self._left = left
         self._options = options
         self.is_stopping = False
         self._routes_version = -1
@@ -318,6 +332,7 @@ class LinkService:
         """The caller no longer waits."""
         running = peer.calls.get(call_id)
         if running is not None:
+            self._left(running.passage.call)
             running.cancel()
 
     def _passage(self, peer: Peer, call_id: str, raw: bytes) -> Passage:

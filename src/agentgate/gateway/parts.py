@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agentgate.core.abuse import Abuse
     from agentgate.core.backoff import Backoff
     from agentgate.core.breakers import Breakers
     from agentgate.core.budget import RetryBudget
     from agentgate.core.chain import ChainGuard
     from agentgate.core.cool_down import CoolDown
+    from agentgate.core.duplicates import Duplicates
     from agentgate.core.policy import Mode
     from agentgate.core.quota import Quotas
     from agentgate.core.rate import RateLimiter
@@ -47,6 +49,8 @@ class Parts:
     counters: Counters
     rate: RateLimiter
     quotas: Quotas
+    abuse: Abuse
+    duplicates: Duplicates
     guard: ChainGuard
     tokens: UnitTokens
     ledger: Ledger

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from agentgate.gateway.stages.abuse import HoldBack
 from agentgate.gateway.stages.breaker import Breaker
 from agentgate.gateway.stages.chain_guard import Chain
 from agentgate.gateway.stages.claim import ClaimKey
@@ -36,6 +37,7 @@ CALL: tuple[type[Stage], ...] = (
     Trace,
     Identity,
     Rate,
+    HoldBack,
     Chain,
     Replay,
     # here: level, which sheds load while things are bad

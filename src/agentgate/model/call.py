@@ -49,6 +49,7 @@ class Call(Struct, frozen=True, kw_only=True):
     user: str = ""  # on whose behalf its root was called, by default the root's caller; the chain inherits it
     received_at: float = 0.0
     deadline: float = 0.0
+    patience_s: float = 0.0  # how long its caller said it waits; 0: it said nothing, or its chain has less time left
 
     trace_id: str = ""  # the chain: shared by everything one root call leads to
     span_id: str = ""

@@ -27,6 +27,7 @@ REGISTERED: Final = "https://iana.org/assignments/http-problem-types#"
 TYPES: Final = {code: TYPE_PREFIX + code for code in CODES} | {
     "rate_limited": REGISTERED + "quota-exceeded",
     "quota_exhausted": REGISTERED + "quota-exceeded",
+    "abnormal_usage": REGISTERED + "abnormal-usage-detected",
     "overloaded": REGISTERED + "temporary-reduced-capacity",
     "shed": REGISTERED + "temporary-reduced-capacity",
 }

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from agentgate.core.keys import fingerprint
 from agentgate.errors import StoreError
 from agentgate.gateway.flights import RECHECK, TAKE_OVER, Flight
-from agentgate.model import KeyId, Outcome, Record, failure
+from agentgate.model import Call, KeyId, Outcome, Record, failure
 from agentgate.runtime.later import first
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class Replay:
                 flight.leave(passage, None)
                 raise
             if not would:
+                self._note_twins(passage.call, body)
                 passage.flight = flight
                 outcome = await self._own(flight, passage, onward)
                 assert outcome is not None, "observing, the claim goes on after a lost race"
@@ -131,7 +132,15 @@ class Replay:
             is_settled = _is_settled_meanwhile(flight, known)
             flight.leave(passage, known)  # whoever joined meanwhile has the same body, so this is their answer too
             return None if is_settled else known
+        self._note_twins(passage.call, body)
         return await self._own(flight, passage, onward)
+
+    def _note_twins(self, call: Call, body: str) -> None:
+        """The first call of its key; perhaps not the first of its effect."""
+        keys = self._parts.duplicates.note(call, body, self._parts.clock.now())
+        if keys is not None:
+            subject = f"{call.caller} > {call.target}.{call.task_type}"
+            self._parts.findings.report("duplicate_parameters", subject, tenant=call.tenant, keys=keys)
 
     async def _own(self, flight: Flight, passage: Passage, onward: Onward) -> Outcome | None:
         """Go onward as the owner; None when another gateway has taken the key meanwhile."""

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
+from agentgate.core.patience import is_too_short
+
 if TYPE_CHECKING:
     from agentgate.core.timeout import TimeoutPlan
     from agentgate.gateway.parts import Parts
     from agentgate.gateway.passage import Passage
     from agentgate.gateway.stage import Onward
-    from agentgate.model import Outcome
+    from agentgate.model import Call, Outcome
 
 
 class Timeout:
@@ -39,6 +41,8 @@ class Timeout:
         assert unit is not None, "the time-out stands behind the claim"
         now = self._clock.now()
         plan = unit.plan = self._timeouts.plan(passage.call, now)
+        if is_too_short(passage.call, plan.fair_s):
+            self._report_short(passage.call)
         deadline = passage.call.deadline
         by_deadline = deadline <= now + plan.timeout_s
         passage.until = deadline if by_deadline or self._observes else now + plan.timeout_s
@@ -48,6 +52,17 @@ class Timeout:
         if unit.ended or outcome.code != "deadline_exceeded":
             return outcome
         return self._cut(passage, plan, outcome, by_deadline=by_deadline)
+
+    def _report_short(self, call: Call) -> None:
+        usual_s = self._timeouts.p95_s(call.agent, call.task_type, heavy=call.heavy)
+        if usual_s is not None:
+            self._parts.findings.report(
+                "caller_limit_below_gate",
+                f"{call.caller} > {call.target}.{call.task_type}",
+                tenant=call.tenant,
+                limit_s=call.patience_s,
+                usual_s=round(usual_s, 3),
+            )
 
     def _cut(self, passage: Passage, plan: TimeoutPlan, outcome: Outcome, *, by_deadline: bool) -> Outcome:
         unit = passage.unit

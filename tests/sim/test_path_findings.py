@@ -1,0 +1,109 @@
+"""What is noticed on the real path and on virtual time: B7, C6, and breakers."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from agentgate.app import Platform
+from agentgate.config import Settings
+from agentgate.core.duplicates import DuplicateOptions
+from tests.sim.wire_peer import SKILLS, WirePeer, gate, play
+
+
+def noticed(platform: Platform, kind: str) -> list[tuple[str, int, dict[str, Any]]]:
+    found = [finding for finding in platform.gateway.findings.of("default") if finding.kind == kind]
+    return [(finding.subject, finding.count, finding.evidence) for finding in found]
+
+
+async def pay(bank: WirePeer, shop: WirePeer, key: str, payload: Any = None, took_s: float = 0.0) -> None:
+    call = shop.call("bank", "pay", key, payload)
+    unit = await bank.next()
+    await asyncio.sleep(took_s)
+    bank.answer(unit, "paid")
+    assert (await call).ok
+
+
+def test_equal_writes_under_different_keys_are_reported() -> None:
+    """C6: both run, and the finding names their keys; a repeat of either is none."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            bank = WirePeer(platform, "bank", skills=SKILLS).connect()
+            shop = WirePeer(platform, "shop").connect()
+            for key in ("o1", "o2"):
+                await pay(bank, shop, key, {"sku": "A-7"})
+                assert (await shop.call("bank", "pay", key, {"sku": "A-7"})).replayed
+            await pay(bank, shop, "o3", {"sku": "B-2"})
+            assert noticed(platform, "duplicate_parameters") == [("shop > bank.pay", 1, {"keys": ["o1", "o2"]})]
+
+    play(story)
+
+
+def test_noticing_equal_writes_can_be_off() -> None:
+    """C6: where twins are everyday business, nobody wants to hear of them."""
+
+    async def story() -> None:
+        async with gate(settings=replace(Settings(), duplicates=DuplicateOptions(window_s=None))) as platform:
+            bank = WirePeer(platform, "bank", skills=SKILLS).connect()
+            shop = WirePeer(platform, "shop").connect()
+            for key in ("o1", "o2"):
+                await pay(bank, shop, key, {"sku": "A-7"})
+            assert platform.gateway.findings.of("default") == []
+
+    play(story)
+
+
+def test_a_caller_that_waits_less_than_the_target_takes_is_reported() -> None:
+    """B7: its own limit of one second, against answers that take four; who says nothing is not reported."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            bank = WirePeer(platform, "bank", skills=SKILLS).connect()
+            shop, hasty = WirePeer(platform, "shop").connect(), WirePeer(platform, "hasty").connect()
+            for number in range(22):
+                await pay(bank, shop, f"o{number}", took_s=4.0)
+            assert platform.gateway.findings.of("default") == []
+            assert (await hasty.call("bank", "pay", "h1", timeout_ms=1000)).code == "deadline_exceeded"
+            [(subject, _, evidence)] = noticed(platform, "caller_limit_below_gate")
+            assert (subject, evidence["limit_s"]) == ("hasty > bank.pay", 1.0)
+            assert 3.9 < evidence["usual_s"] < 4.2
+
+    play(story)
+
+
+def test_a_client_that_always_leaves_after_the_same_time_is_reported() -> None:
+    """B7: a time-out in the client that the gate was not told of shows by its leaving."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            WirePeer(platform, "bank", skills=SKILLS).connect()
+            shop = WirePeer(platform, "shop").connect()
+            for number in range(1, 6):
+                call = shop.read("bank")
+                await asyncio.sleep(3)
+                shop.send(method="cancel", params={"id": f"{shop.instance}-call-{number}"})
+                assert (await call).code == "cancelled"
+            [(subject, count, evidence)] = noticed(platform, "caller_limit_below_gate")
+            assert (subject, count, evidence) == ("shop > bank.look", 1, {"leaves_after_s": 3.0, "gate_s": 30.0})
+
+    play(story)
+
+
+def test_an_open_breaker_is_reported() -> None:
+    """H5: whoever looks for the cause finds which target was left alone, and when first."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            bank = WirePeer(platform, "bank", skills=SKILLS).connect()
+            shop = WirePeer(platform, "shop").connect()
+            for number in range(6):
+                call = shop.call("bank", "pay", f"o{number}")
+                if number < 5:
+                    bank.answer(await bank.next(), error="handler_error")
+                await call
+            [(subject, count, evidence)] = noticed(platform, "breaker_opened")
+            assert (subject, count, 8 <= evidence["open_s"] <= 12) == ("bank.pay", 1, True)
+
+    play(story)
