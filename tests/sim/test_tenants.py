@@ -117,7 +117,9 @@ class Team:
         breakers = [tuple(breaker[name] for name in counted) for breaker in view.breakers(self.tenant)]
         spans = await self.platform.spans.chain(TRACE.split("-")[1], 1000, self.tenant)
         told = [(span.kind, span.caller, span.agent, span.instance, span.business_key, span.code) for span in spans]
-        self.seen += [agents, breakers, sorted(told), {span.tenant for span in spans}]
+        found = self.platform.gateway.findings.of(self.tenant)
+        findings = sorted((finding.kind, finding.subject, finding.count, finding.tenant) for finding in found)
+        self.seen += [agents, breakers, findings, sorted(told), {span.tenant for span in spans}]
 
     async def _serve(self) -> None:
         while True:
