@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from agentgate.model import AgentQuota, AgentSettings, Card, Endpoint, Route, RouteSnapshot
@@ -34,6 +34,11 @@ class Routes(Protocol):
     @property
     def quotas(self) -> Mapping[tuple[str, str], AgentQuota]:
         """What operators have set, by tenant and agent; it changes in place."""
+        ...
+
+    @property
+    def off(self) -> Collection[tuple[str, str]]:
+        """The agents that are switched off, by tenant and name; hardly ever any."""
         ...
 
     def resolve(self, tenant: str, target: str) -> Route | None:
