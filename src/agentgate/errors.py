@@ -145,7 +145,7 @@ CODES: Final[dict[str, CodeInfo]] = {
         "unreachable",
         "after",
         502,
-        "The agent went away while it worked",
+        "The agent could not be reached, or went away",
         "The work was safe to repeat and may be tried again later.",
     ),
     "malformed_output": CodeInfo(
@@ -168,7 +168,13 @@ CODES: Final[dict[str, CodeInfo]] = {
         "caller", "never", 413, "The payload is too large", "Send a context id instead of the content."
     ),
     "unauthorized": CodeInfo("caller", "never", 401, "Who you are is not shown", "Present a valid token."),
-    "forbidden": CodeInfo("caller", "never", 403, "This token may not do that", "Ask for the scope named in `detail`."),
+    "forbidden": CodeInfo(
+        "caller",
+        "never",
+        403,
+        "That is not allowed",
+        "See `detail`; where it names a scope, ask for a token that has it.",
+    ),
     "not_found": CodeInfo("caller", "never", 404, "There is no such thing", "Check the name."),
     "version_conflict": CodeInfo(
         "caller", "never", 409, "Your version is out of date", "Read the current version and apply your change to it."

@@ -8,24 +8,21 @@ import pytest
 
 from agentgate.core.duplicates import KEYS_SHOWN, WRITES_MAX, DuplicateOptions, Duplicates
 from agentgate.core.keys import fingerprint
-from agentgate.model import Call
+from agentgate.model import Call, Outcome, failure
 
 ORDER = {"sku": "A-7", "n": 2}
 
 
+OK = Outcome(value=1)
+
+
+def write(key: str, payload: Any = ORDER, **more: Any) -> Call:
+    named = {"id": "c", "target": "bank", "task_type": "pay", "business_key": key, "caller": "shop"}
+    return Call(**{**named, "payload": payload, **more})
+
+
 def note(duplicates: Duplicates, key: str, now: float, payload: Any = ORDER, **more: Any) -> list[str] | None:
-    call = Call(
-        **{
-            "id": "c",
-            "target": "bank",
-            "task_type": "pay",
-            "business_key": key,
-            "caller": "shop",
-            "payload": payload,
-            **more,
-        }
-    )
-    return duplicates.note(call, fingerprint(payload), now)
+    return duplicates.note(write(key, payload, **more), fingerprint(payload), now)
 
 
 def test_an_equal_write_under_another_key_is_noticed() -> None:
@@ -70,3 +67,34 @@ def test_it_is_bounded_and_can_be_off() -> None:
     assert (len(duplicates), len(off)) == (WRITES_MAX, 0)
     with pytest.raises(ValueError, match="window_s must be a number from 1"):
         DuplicateOptions(window_s=0.0)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "more", "is_noticed"),
+    [
+        (OK, {}, False),
+        (failure("no_route"), {}, False),
+        (failure("deadline_exceeded", sent=True), {}, True),
+        (failure("outcome_unknown", sent=True), {}, True),
+        (OK, {"parent_unit": "u1", "trace_id": "t1"}, True),
+    ],
+)
+def test_only_who_may_have_tried_again_is_noticed(outcome: Outcome, more: dict[str, Any], is_noticed: bool) -> None:
+    """C6: two orders that end well are two orders; after a bad end, or within one chain, an equal is suspicious."""
+    duplicates = Duplicates(DuplicateOptions())
+    note(duplicates, "o1", 0.0, **more)
+    duplicates.ended(write("o1", **more), fingerprint(ORDER), outcome)
+    assert (note(duplicates, "o2", 1.0, **more) is not None) is is_noticed
+
+
+def test_each_end_is_its_own() -> None:
+    """C6: of several equals under way, those that ended well are no longer named, and chains are apart."""
+    duplicates = Duplicates(DuplicateOptions())
+    note(duplicates, "o1", 0.0)
+    note(duplicates, "o2", 0.0)
+    duplicates.ended(write("o1"), fingerprint(ORDER), OK)
+    duplicates.ended(write("o9"), fingerprint(ORDER), OK)
+    duplicates.ended(write("o1"), "another body", OK)
+    assert note(duplicates, "o3", 1.0) == ["o2", "o3"]
+    assert note(duplicates, "o4", 1.0, parent_unit="u1", trace_id="t1") is None
+    assert note(duplicates, "o5", 1.0, parent_unit="u2", trace_id="t2") is None

@@ -45,7 +45,7 @@ def program(file: Path) -> Iterator[None]:
         cwd=file.parent,
         env=environment(),
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
     )
     try:
         yield

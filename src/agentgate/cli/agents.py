@@ -18,6 +18,7 @@ ABBREVIATED: Final = 6  # skills named in the table
 WAYS_MAX: Final = 2  # endpoints named in the table
 TIME: Final = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)\s*(?P<unit>[smh]?)")
 UNIT_S: Final = {"s": 1.0, "m": 60.0, "h": 3600.0}
+PER_DEFAULT: Final = "60s"
 LIST: Final = "list"  # what is meant when no command is named
 Agent = Annotated[str, typer.Argument(metavar="AGENT", help="The name of the agent.")]
 
@@ -103,7 +104,9 @@ def quota(
     units: Annotated[
         float | None, typer.Option("--units", metavar="N", help="Cost units of all callers together.", min=0)
     ] = None,
-    per: Annotated[str, typer.Option("--per", metavar="TIME", help="In any so many seconds: 60s, 5m, 1h.")] = "60s",
+    per: Annotated[
+        str, typer.Option("--per", metavar="TIME", help="In any so many seconds: 60s, 5m, 1h.")
+    ] = PER_DEFAULT,
     *,
     none: Annotated[bool, typer.Option("--none", help="Take the agent's quota away.")] = False,
     url: Url = None,
@@ -117,6 +120,8 @@ def quota(
     """
     if none and units is not None:
         raise CommandError("either --units or --none", exits.MISUSED)
+    if per != PER_DEFAULT and units is None:
+        raise CommandError("--per needs --units: how many in that time?", exits.MISUSED)
     path = "v1", "agents", agent, "quota"
     if none:
         now = gate_api.delete(url, *path)

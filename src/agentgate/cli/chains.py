@@ -84,6 +84,9 @@ def _line(span: Span) -> Text:
     for flag in ("replayed", "joined"):
         if span.get(flag):
             text.append(f" {flag}", style="magenta")
+    for note in span.get("notes", ()):
+        if note.startswith("would_"):
+            text.append(f" {shown(note)}", style="yellow")
     if span.get("detail"):
         text.append(f"  {shown(span['detail'])[:200]}", style="dim")
     return text

@@ -23,6 +23,9 @@ TOKEN_STATUSES: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 ANSWER_BYTES_MAX: Final = 67_108_864  # a thousand spans are a few MiB
 
 
+NOT_A_GATE: Final = "{} answers, but it is not a gate; set AGENTGATE_URL or --url"
+
+
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """A gate never redirects; whoever does is not one."""
 
@@ -44,7 +47,7 @@ def base_url(url: str | None) -> str:
 def read(url: str | None, *path: str, missing_ok: bool = False, query: Mapping[str, object] | None = None) -> Any:
     """The JSON answer of a path, each part of it quoted; None when there is no such thing and that is `missing_ok`."""
     status, document = ask(url, *path, query=query)
-    if status == HTTPStatus.NOT_FOUND and missing_ok:
+    if status == HTTPStatus.NOT_FOUND and missing_ok and _is_refusal(document):
         return None
     return _unless_refused(url, status, document)
 
@@ -90,7 +93,7 @@ def ask(
     except (OSError, HTTPException) as error:
         raise CommandError(f"no gate answers at {base} ({_reason(error)}); {WHAT_TO_TYPE}", exits.NO_GATE) from None
     except ValueError:
-        raise CommandError(f"{base} answers, but it is not a gate; set AGENTGATE_URL or --url", exits.NO_GATE) from None
+        raise CommandError(NOT_A_GATE.format(base), exits.NO_GATE) from None
 
 
 def _body(answer: HTTPResponse | urllib.error.HTTPError) -> bytes:
@@ -101,13 +104,18 @@ def _body(answer: HTTPResponse | urllib.error.HTTPError) -> bytes:
 
 
 def _unless_refused(url: str | None, status: int, document: Any) -> Any:
-    if status < HTTPStatus.BAD_REQUEST:
+    if status < HTTPStatus.BAD_REQUEST and isinstance(document, dict):
         return document
-    try:
-        said = f"{document['detail'] or document['title']} {document['advice']}".strip()
-    except (KeyError, TypeError):
-        said = f"HTTP {status}"
+    if not _is_refusal(document):
+        raise CommandError(NOT_A_GATE.format(base_url(url)), exits.NO_GATE)
+    detail = document["detail"] or document["title"]
+    said = f"{detail}{'' if detail.endswith('.') else '.'} {document['advice']}".strip()
     raise CommandError(f"{base_url(url)}: {said}", exits.MISUSED if status in TOKEN_STATUSES else exits.FAILED)
+
+
+def _is_refusal(document: Any) -> bool:
+    """Whether it is an error document of a gate, and not the page of another server."""
+    return isinstance(document, dict) and {"code", "detail", "title", "advice"} <= document.keys()
 
 
 def _document(error: urllib.error.HTTPError) -> Any:

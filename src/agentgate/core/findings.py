@@ -47,7 +47,8 @@ KINDS: Final[dict[str, Kind]] = {
         "Find the loop in the caller and take it out: the gate retries what time can cure, and nothing else is cured.",
     ),
     "duplicate_parameters": Kind(
-        "a caller has an equal write done under another business key, within a while",
+        "a caller has an equal write done under another business key, while the first runs or after it ended badly, or "
+        "twice in one chain",
         "`keys`: the business keys with equal bodies, the newest last",
         "See with `agentgate chains KEY` whether it was one order placed twice; a business key names the object, and "
         "is never made anew for a retry.",

@@ -288,7 +288,8 @@ class Quotas:
         if tight is None:
             return None
         wait_s, rule, why = tight
-        detail = f"{call.user or call.caller}: {why}, by the limit {rule.limit.title!r}"
+        whose = (call.user or call.caller) if rule.limit.user else "all callers together"
+        detail = f"{whose}: {why}, by the limit {rule.limit.title!r}"
         if not isfinite(wait_s):
             return replace(problem("quota_exhausted", detail=detail), retry="never")
         return problem("quota_exhausted", retry_after_s=ceil(wait_s * 1000) / 1000, detail=detail)

@@ -107,6 +107,11 @@ def _read_traceparent(found: CallHeaders, value: bytes) -> None:
     found.traceparent = value.decode("latin-1")
 
 
+def _read_encoding(_: CallHeaders, value: bytes) -> None:
+    if value.lower() not in (b"", b"identity"):
+        raise _bad("Content-Encoding", value, "is not understood: send the body as it is")
+
+
 def _text(name: str, value: bytes) -> str:
     try:
         return value.decode()
@@ -125,4 +130,5 @@ _READERS: Final[dict[bytes, Callable[[CallHeaders, bytes], None]]] = {
     b"grpc-timeout": _read_grpc_timeout,
     b"agentgate-unit-token": _read_token,
     b"traceparent": _read_traceparent,
+    b"content-encoding": _read_encoding,
 }

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from agentgate.core.call_id import key_of
 from agentgate.errors import WireError
 from agentgate.gateway import reading
+from agentgate.gateway.entry import PRIORITY_MAX, TIMEOUT_MS_MAX
 from agentgate.gateway.front import FrontCall
 from agentgate.model import OBSERVE, OPERATE, SUBMIT, Identity, KeyId, Outcome, Problem, problem
 from agentgate.model.link import CallParams
@@ -201,11 +202,22 @@ class HttpCalls:
             return params, None, problem(error.code, detail=error.detail)
         if params.effect != "write" or not self._keeps:
             return params, None, None
-        return params, self._answer_within_s if said.wait_s is None else said.wait_s, None
+        if said.wait_s is None:  # a handler has a deadline of its own, and wants the answer, not an id
+            return params, None if params.token else self._answer_within_s, None
+        return params, said.wait_s, None
+
+
+def _check(params: CallBody) -> None:
+    """Numbers that mean nothing; the link takes the nearest that does, a person is told."""
+    if params.priority is not None and not 0 <= params.priority <= PRIORITY_MAX:
+        raise WireError(f"`priority` is 0 to {PRIORITY_MAX}, not {params.priority}")
+    if params.timeout_ms is not None and not 0 < params.timeout_ms <= TIMEOUT_MS_MAX:
+        raise WireError(f"`timeout_ms` is 1 to {TIMEOUT_MS_MAX} (a day), not {params.timeout_ms}")
 
 
 def _merged(params: CallBody, said: CallHeaders) -> CallBody:
     """The body with what the headers add; raises `WireError` where they contradict it."""
+    _check(params)
     more: dict[str, Any] = {}
     if said.key and said.key != params.business_key:
         if params.business_key:

@@ -137,8 +137,15 @@ def on_http_error(_: Request[Any, Any, Any], error: HTTPException) -> Response[b
     status = error.status_code
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return on_defect(_, error)
-    refusal = problem(CODE_BY_STATUS.get(status, "bad_request"), detail=error.detail)
+    refusal = problem(CODE_BY_STATUS.get(status, "bad_request"), detail=_reason(error))
     return _respond(refusal, status, error.headers)  # such as which methods there are
+
+
+def _reason(error: HTTPException) -> str:
+    """What the framework says, and of which parameter it says so."""
+    wrong = error.extra if isinstance(error.extra, list) else []
+    reasons = [f"`{one.get('key', '')}`: {one.get('message', '')}" for one in wrong if isinstance(one, dict)]
+    return "; ".join(reasons) or error.detail
 
 
 def on_store_error(_: Request[Any, Any, Any], error: StoreError) -> Response[bytes]:

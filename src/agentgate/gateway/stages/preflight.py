@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 COMPARED_MAX: Final = 200  # names: looking for the nearest must not cost more than the call
 COMPARED_CHARS: Final = 60
+NEAR: Final = 0.8  # a slip of the pen, not another agent whose name ends alike
 
 
 class Preflight:
@@ -116,5 +117,5 @@ def _offers(card: Card, task_type: str) -> str:
 
 def nearest(name: str, known: list[str]) -> str:
     """`, did you mean …?` if one of these is near."""
-    near = get_close_matches(name[:COMPARED_CHARS], known, 1)
+    near = get_close_matches(name[:COMPARED_CHARS], known, 1, NEAR)
     return f", did you mean {near[0]!r}?" if near else ""

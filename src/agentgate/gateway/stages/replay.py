@@ -135,7 +135,10 @@ class Replay:
             flight.leave(passage, known)  # whoever joined meanwhile has the same body, so this is their answer too
             return None if is_settled else known
         self._note_twins(passage.call, body)
-        return await self._own(flight, passage, onward)
+        outcome = await self._own(flight, passage, onward)
+        if outcome is not None:
+            self._parts.duplicates.ended(passage.call, body, outcome)
+        return outcome
 
     def _note_twins(self, call: Call, body: str) -> None:
         """The first call of its key; perhaps not the first of its effect."""

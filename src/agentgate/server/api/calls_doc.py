@@ -58,6 +58,7 @@ _ON_THE_WAY: Final = (
     "key_conflict",
     "in_progress",
     "rate_limited",
+    "abnormal_usage",
     "quota_exhausted",
     "overloaded",
     "shed",

@@ -24,6 +24,10 @@ BODY_S: Final = 10.0  # for a card to arrive
 BODY_BYTES_MAX: Final = 524_288  # twice the largest card; what a card may have is checked by the directory
 
 
+class DeclaredSkill(Skill, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A skill in which nothing is misspelt: a lost `repeatable` or `effect` would change what a write means."""
+
+
 class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an instance says about itself: where it takes calls, and its card."""
 
@@ -31,7 +35,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     probe: str = ""
     tier: Tier = "standard"
     concurrency: int = 8
-    skills: tuple[Skill, ...] = ()
+    skills: tuple[DeclaredSkill, ...] = ()
     version: str = ""
 
 
@@ -72,7 +76,7 @@ _REGISTER: Final = Doc(
 )
 _LEAVE: Final = Doc(
     answers={204: Shown(type=None, example=None, meaning="It gets nothing new.")},
-    errors=("forbidden", "not_found"),
+    errors=("bad_request", "forbidden", "not_found"),
     path_examples=_EXAMPLES,
 )
 
@@ -85,7 +89,8 @@ async def register(
     identity = _speaks_as(request, agent)
     gateway = state.view.gateway
     said = _read(await _body(request), gateway.options.payload)
-    card = Card(agent=agent, tier=said.tier, concurrency=said.concurrency, skills=said.skills, version=said.version)
+    skills = tuple(Skill(**msgspec.structs.asdict(skill)) for skill in said.skills)
+    card = Card(agent=agent, tier=said.tier, concurrency=said.concurrency, skills=skills, version=said.version)
     known_as = _known_as(identity, instance)
     taken = await gateway.http_agents.register(identity.tenant, card, known_as, said.endpoint, said.probe)
     if isinstance(taken, Problem):
