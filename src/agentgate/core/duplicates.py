@@ -9,19 +9,20 @@ and this is how it shows. Rules:
   says it all, equal bodies are the rule.
 - Another `action` on the same business key is a second effect on purpose, and no duplicate.
 
-How it works. A bounded map from caller, target, task type and the hash of the body that the ledger needs anyway, to the
-business keys seen with it. What is older than the window begins anew. Where many different writes come within the
-window, the oldest are forgotten sooner: then it samples.
+How it works. A map from caller, target, task type and the hash of the body that the ledger needs anyway, to the
+business keys seen with it. It costs every write, so it is as plain as it can be: in order of the last sight, and at its
+bound the first one goes. What is older than the window begins anew. Where more different writes come within the window
+than the map holds, it samples.
 
 Not covered: repeats under the same key, which the ledger answers.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-from agentgate.core.bounded import BoundedMap
 from agentgate.core.ranges import require
 from agentgate.model import Call
 
@@ -43,20 +44,13 @@ class DuplicateOptions:
         require(self, "window_s", low=1.0, high=86_400.0, off=True)
 
 
-class _Write:
-    __slots__ = ("at", "keys")
-
-    def __init__(self, key: str, now: float) -> None:
-        self.keys = [key]
-        self.at = now
-
-
 class Duplicates:
     """The bodies of the last writes."""
 
     def __init__(self, options: DuplicateOptions) -> None:
         self._window_s = options.window_s
-        self._writes: BoundedMap[tuple[str, ...], _Write] = BoundedMap(WRITES_MAX)
+        # By body, caller and so on: when an equal was last seen, and under which business keys.
+        self._writes: OrderedDict[tuple[str, ...], tuple[float, tuple[str, ...]]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._writes)
@@ -65,13 +59,14 @@ class Duplicates:
         """A write begins; the business keys of its equals and its own, newest last, if there are any."""
         if self._window_s is None or not call.payload:
             return None
-        name = (call.tenant, call.caller, call.target, call.task_type, fingerprint)
-        known = self._writes.get(name)
-        if known is None or now - known.at > self._window_s:
-            self._writes[name] = _Write(call.business_key, now)
+        writes, key = self._writes, call.business_key
+        name = (fingerprint, call.caller, call.target, call.task_type, call.tenant)
+        known = writes.pop(name, None)
+        if known is None or now - known[0] > self._window_s:
+            writes[name] = (now, (key,))
+            if len(writes) > WRITES_MAX:
+                writes.popitem(last=False)
             return None
-        known.at = now
-        if call.business_key in known.keys:
-            return None
-        known.keys = [*known.keys[1 - KEYS_SHOWN :], call.business_key]
-        return list(known.keys)
+        keys = known[1] if key in known[1] else (*known[1][1 - KEYS_SHOWN :], key)
+        writes[name] = (now, keys)
+        return list(keys) if keys is not known[1] else None
