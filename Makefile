@@ -35,8 +35,9 @@ check: $(STAMP) ## style, format, types and import contracts; changes nothing
 sim: $(STAMP) ## run whole platforms in virtual time, one per seed (SEEDS=500)
 	$(BIN)/python -m agentgate.testing.sim --seeds $(SEEDS)
 
-bench: $(STAMP) ## measure what the gate costs per call
+bench: $(STAMP) ## measure what the gate costs per call, and beside other gateways
 	$(BIN)/python -m bench.link
+	$(BIN)/python -m bench.http
 
 fmt: $(STAMP) ## format, and fix what can be fixed without judgement
 	$(BIN)/ruff check --fix-only .

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final, Self
 from agentgate.adapters.clock import SystemChance, SystemClock
 from agentgate.adapters.http import SystemHttp
 from agentgate.adapters.memory import MemorySpanStore, MemoryStore
-from agentgate.adapters.sqlite import SpanFilesOptions, SqliteSpanStore, SqliteStore
+from agentgate.adapters.sqlite import SpanFilesOptions, SqliteSpanStore, SqliteStore, read_spans
 from agentgate.control.retention import Retention
 from agentgate.directory.directory import Directory
+from agentgate.errors import ConfigError
 from agentgate.gateway.gateway import Gateway
 from agentgate.gateway.gateway_options import GatewayOptions
 from agentgate.runtime.process_runner import ProcessRunner
@@ -24,7 +25,10 @@ from agentgate.runtime.reporter import Reporter
 from agentgate.runtime.span_buffer import SpanBuffer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from agentgate.config import Settings
+    from agentgate.model import Span
     from agentgate.ports.clock import Chance, Clock
     from agentgate.ports.http import HttpClient
     from agentgate.ports.store import SpanStore, Store
@@ -136,6 +140,19 @@ def system_ports(settings: Settings) -> Ports:
     return Ports(clock=SystemClock(), chance=SystemChance(), store=store, spans=spans, http=http)
 
 
+def recorded_spans(settings: Settings, last_s: float, limit: int) -> Iterator[list[Span]]:
+    """The newest spans of the last seconds, some at a time, from the files of a gate that may run meanwhile.
+
+    Raises `ConfigError` when the settings name no files, `StoreBroke` when those cannot be read.
+    """
+    path = settings.store.path
+    if path is None:
+        raise ConfigError(
+            "store: memory keeps no spans in files; name the store of the gate, as in sqlite:agentgate.sqlite"
+        )
+    return read_spans(path.with_name(path.name + SPANS_SUFFIX), SystemClock().wall() - last_s, limit)
+
+
 def gateway_options(settings: Settings) -> GatewayOptions:
     """The gateway's part of the settings."""
     return GatewayOptions(
@@ -156,6 +173,7 @@ def gateway_options(settings: Settings) -> GatewayOptions:
         calls=settings.calls,
         agents=settings.agents,
         silent_s=settings.presence.silent_s,
+        admission=settings.admission,
     )
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgate.core.keys import name_flaw
-from agentgate.model import DEFAULT_TENANT, logged, plain, qualified, tenant_of, told
+from agentgate.model import DEFAULT_TENANT, Card, Route, logged, plain, qualified, tenant_of, told
 from agentgate.model.names import SEPARATOR
 
 NAMES = st.text(min_size=1).filter(lambda name: name_flaw("name", name) is None)
@@ -48,3 +48,9 @@ def test_sentences_are_told_in_plain_names(tenant: str, text: str, shown: str, i
     """I6: a tenant reads its own names as it gave them; an operator reads whose they are."""
     assert told(tenant, text) == shown
     assert logged(text) == in_the_log
+
+
+def test_a_route_knows_what_its_agent_is_kept_by() -> None:
+    """I6: the same agent of two tenants has two routes, kept by two names."""
+    routes = [Route(card=Card(agent="stock"), tenant=tenant) for tenant in ("default", "blue")]
+    assert [(route.agent, route.qualified) for route in routes] == [("stock", "stock"), ("stock", "blue\x1fstock")]

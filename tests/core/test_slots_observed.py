@@ -78,3 +78,14 @@ def test_a_call_over_an_observed_limit_counts_for_its_instance() -> None:
     slots.record(over, "fault", 0.0)
     assert instances_of(slots)[first].standing == "out"
     assert {seated(slots).instance for _ in range(3)} == {"one", "two"} - {first}
+
+
+def test_a_unit_without_a_slot_that_overstays_frees_none() -> None:
+    """I2, D5: what never counted is not given back; its end counts as that of any other unit."""
+    slots = observed(instances=("one",))
+    first, second = slots.shadow(call_of(), 0.0), slots.shadow(call_of(), 0.0)
+    slots.overstay(second, 1.0)
+    assert slots.outstanding("stock") == 1
+    slots.settle(second, OK, 2.0)
+    slots.settle(first, OK, 2.0)
+    assert slots.outstanding("stock") == 0

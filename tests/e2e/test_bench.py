@@ -17,6 +17,7 @@ from bench import http_figures, http_wire
 from bench.figures import Figures, quantile
 from bench.http_figures import Measured, Round
 from bench.http_load import Took
+from bench.storm import Storm, peak
 from tests.tidy.checkout import ROOT
 
 ASKED_FOR = {
@@ -48,6 +49,32 @@ def test_the_link_is_measured_in_one_command() -> None:
     assert found.added_p50_ms > 0, "a gate between costs something"
     assert found.keyed_p99_ms_beside_saturation > 0
     assert not psutil.Process().children(recursive=True)
+
+
+def test_a_registration_storm_is_measured_in_one_command() -> None:
+    """A5: `bench.storm --quick --json` ends by itself: everybody is in, and the directory was never above its limit."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "bench.storm", "--quick", "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    storms = msgspec.json.decode(ran.stdout, type=dict[str, list[Storm]])["storms"]
+    assert [storm.name for storm in storms if storm.registration_ms == 0] == ["before", "after"]
+    assert len(storms) == 4
+    for storm in storms:
+        assert storm.is_within_limit
+        assert storm.tries >= storm.taken >= storm.registered_most > 0
+    assert not psutil.Process().children(recursive=True)
+
+
+def test_a_peak_is_over_any_second() -> None:
+    """The most in any second, wherever it begins."""
+    assert peak([]) == 0
+    assert peak([3.9, 0.0, 3.1, 4.05, 5.2]) == 3
 
 
 def test_a_quantile_is_one_of_the_values() -> None:

@@ -16,7 +16,14 @@ from tests.e2e.command import AGENTGATE, agentgate, environment, running
 
 Golden = Callable[[str, str], None]
 
-COMMANDS = ["serve", "dev", "run", "call", "chains", "breakers", "findings", "demo", "agents", "config"]
+GROUPS = ("calls", "token", "config")
+COMMANDS = ["serve", "dev", "run", "call", "chains", "breakers", "findings", "demo", "agents", *GROUPS]
+PARTS = [
+    *("agents list", "agents off", "agents on", "agents quota"),
+    *("calls list", "calls show", "calls settle"),
+    *("token create", "token list", "token revoke"),
+    *("config check", "config show", "config schema", "config suggest"),
+]
 
 STOCK = """
 from agentgate import Agent, Context, Rejected
@@ -45,26 +52,13 @@ def stock_file(folder: Path, text: str = STOCK) -> Path:
 # --- help and mistakes
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "",
-        *COMMANDS,
-        "agents list",
-        "agents off",
-        "agents on",
-        "agents quota",
-        "config check",
-        "config show",
-        "config schema",
-    ],
-)
+@pytest.mark.parametrize("command", ["", *COMMANDS, *PARTS])
 def test_every_command_explains_itself(command: str, golden: Golden) -> None:
     """`--help` of each command says what it does, with an example; the texts are reviewed as a whole."""
     done = agentgate(*command.split(), "--help")
     assert (done.returncode, done.stderr) == (0, "")
     golden(f"help/{command.replace(' ', '_') or 'agentgate'}.txt", done.stdout)
-    if command not in ("", "config"):
+    if command not in ("", *GROUPS):
         assert "Example: agentgate " + command in done.stdout
 
 
@@ -92,8 +86,17 @@ MISTAKES = [
     (["nonsense"], 2),
     (["serve", "--config", "wrong.yaml"], 2),
     (["serve", "--host", "0.0.0.0"], 2),  # noqa: S104 - it is refused
+    (["serve", "--tokens", "missing.json"], 2),
     (["serve", "--log-level", "loud"], 2),
+    (["token", "create", "shop", "--scope", "everything", "--file", "tokens.json"], 2),
+    (["token", "create", "shop", "--scope", "agent:*", "--file", "tokens.json"], 2),
+    (["token", "create", "shop", "--scope", "submit", "--expires", "soon", "--file", "tokens.json"], 2),
+    (["token", "create", "shop", "--scope", "submit"], 2),
+    (["token", "list", "--file", "missing.json"], 2),
+    (["token", "revoke", "3f9c02ab17de", "--file", "missing.json"], 2),
+    (["--token-file", "missing.txt", "agents"], 2),
     (["config", "check", "--config", "wrong.yaml"], 2),
+    (["config", "suggest"], 2),
     (["demo", "--orders", "0"], 2),
 ]
 
@@ -128,9 +131,12 @@ def test_the_configuration_is_checked_without_starting_anything(tmp_path: Path) 
     done = agentgate("config", "check", "--config", str(file))
     assert done.returncode == 0
     assert "gate.yaml:2: wait_graph.detect_interval_seconds is accepted and has no effect" in done.stderr
-    assert "store is memory" in done.stderr
-    notes = json.loads(agentgate("config", "check", "--config", str(file), "--json").stdout)["notes"]
-    assert len(notes) == 2
+    assert f"store = memory ({file}:1): a restart forgets every key" in done.stderr
+    found = json.loads(agentgate("config", "check", "--config", str(file), "--json").stdout)
+    assert len(found["notes"]) == 1
+    [odd] = found["contradictions"]
+    assert odd["keys"] == [{"name": "store", "value": "memory", "origin": f"{file}:1"}]
+    assert odd["remedy"].startswith("name a file")
 
 
 def test_the_configuration_is_shown_with_its_origins(tmp_path: Path) -> None:
@@ -203,6 +209,11 @@ def test_serve_run_call_and_look(tmp_path: Path) -> None:
             breakers = json.loads(agentgate("breakers", "stock", "--url", url, "--json").stdout)["breakers"]
             assert {breaker["state"] for breaker in breakers} == {"closed"}
             assert "closed" in agentgate("breakers", "--url", url).stdout
+
+            few = agentgate("config", "suggest", cwd=tmp_path)
+            assert (few.returncode, few.stdout) == (0, "")
+            assert "nothing about rate_limit.per_second: " in few.stderr
+            assert "nothing is proposed" in few.stderr
 
             assert agents.stop() == 0
             assert json.loads(agents.out.until("stopped"))["exit_code"] == 0

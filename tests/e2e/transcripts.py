@@ -18,7 +18,9 @@ COLUMNS: Final = "120"  # of the terminal in which the pages were written
 # What differs from run to run: addresses, instances, process ids, times.
 VARYING: Final = (
     (re.compile(r"http://127\.0\.0\.1:\d+"), "URL"),
+    (re.compile(r"\b[0-9a-f]{32}\b"), "TRACE"),
     (re.compile(r"\b[0-9a-f]{16}\b"), "INSTANCE"),
+    (re.compile(r'"first_seen_at":[0-9.]+'), '"first_seen_at":N'),
     (re.compile(r"\bpid \d+"), "pid N"),
     (re.compile(r"\b\d+\.\d\b"), "N"),
     (re.compile(r", queued N"), ""),  # a call may have waited for some microseconds, or not at all

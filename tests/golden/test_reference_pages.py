@@ -10,7 +10,9 @@ from agentgate.config import Row, load, rows
 from agentgate.config.keys import NOT_BUILT
 from agentgate.core.findings import KINDS
 from agentgate.errors import CODES
+from agentgate.server.api import HANDLERS
 from agentgate.server.metric_rows import ROWS
+from agentgate.server.openapi import document
 from tests.conftest import Golden
 
 HELP: Final = Path(__file__).with_name("help")
@@ -35,6 +37,17 @@ This page is made from the table in `agentgate/errors.py`.
 
 | code | meaning | fault | retry | HTTP | advice |
 |---|---|---|---|---|---|
+"""
+
+ROUTES: Final = """# Routes
+
+Every path of the HTTP API, and the scope that a token needs for it, where the gate asks for tokens. The OpenAPI
+document at `/schema` has the rest; [HTTP](http.md) explains the calls.
+
+This page is made from the route table of the server.
+
+| method | path | scope | what |
+|---|---|---|---|
 """
 
 FINDINGS: Final = """# Findings
@@ -114,3 +127,13 @@ def test_the_page_of_the_metrics(page: Golden) -> None:
         for row in ROWS
     ]
     page("reference/metrics.md", METRICS + "".join(lines))
+
+
+def test_the_page_of_the_routes(page: Golden) -> None:
+    """I6: every route with the scope it needs, from the table that the server is made from."""
+    lines = [
+        f"| {method.upper()} | `{path}` | {operation['x-agentgate-scope'] or 'none'} | {operation['summary']} |\n"
+        for path, operations in sorted(document(HANDLERS)["paths"].items())
+        for method, operation in sorted(operations.items())
+    ]
+    page("reference/routes.md", ROUTES + "".join(lines))

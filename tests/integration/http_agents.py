@@ -11,6 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+
+from agentgate import CallFailed, Gate
 from agentgate.adapters.http import HttpOptions, SystemHttp
 from agentgate.app import build, system_ports
 from agentgate.config import Settings, StoreOptions
@@ -96,7 +99,7 @@ def card(endpoint: str, **more: Any) -> dict[str, Any]:
         {"task_type": skill.task_type, "effect": skill.effect, "repeatable": skill.repeatable, "check": skill.check}
         for skill in SKILLS
     ]
-    return {"endpoint": endpoint, "skills": skills, **more}
+    return {"endpoint": endpoint, "skills": skills} | more
 
 
 async def register(
@@ -145,6 +148,13 @@ def heads(request: bytes) -> dict[str, str]:
 def task_type_of(request: bytes) -> str:
     """Which task type a request asks for."""
     return request.split(b" ")[1].decode().rpartition("/")[2]
+
+
+async def failing(shop: Gate, task_type: str, key: str = "o1", *, read: bool = False, **more: Any) -> CallFailed:
+    """The error of a call that fails."""
+    with pytest.raises(CallFailed) as raised:
+        await shop.call("stock", task_type, key, {"n": 1}, effect="read" if read else "write", **more)
+    return raised.value
 
 
 async def hang(visit: Visit) -> None:

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import http.client
 import json
+import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,12 +16,14 @@ import pytest
 from agentgate import Agent
 from agentgate.app import Platform, build, system_ports
 from agentgate.config import Settings, StoreOptions
+from agentgate.core.tokens import ID_BYTES, SECRET_BYTES, Token, hashed, written
 from agentgate.sdk.greeting import Identity
 from agentgate.sdk.host import AgentHost
 from agentgate.sdk.link import Link
 from agentgate.sdk.websocket import gate_url, websocket
 from agentgate.server.options import ServerOptions
 from agentgate.server.service import ServerService
+from agentgate.server.token_file import change
 
 
 class Answer(NamedTuple):
@@ -56,6 +60,27 @@ class RunningGate:
                 return
             await asyncio.sleep(0.01)
         pytest.fail("it did not happen within ten seconds")
+
+
+def make_token(file: Path, name: str, *scopes: str, tenant: str = "default", expires_at: float | None = None) -> str:
+    """A token in this file, as `agentgate token create` makes it."""
+    token_id, secret = secrets.token_hex(ID_BYTES), secrets.token_hex(SECRET_BYTES)
+    made = Token(
+        id=token_id,
+        name=name,
+        tenant=tenant,
+        scopes=scopes,
+        sha256=hashed(secret),
+        created_at=0.0,
+        expires_at=expires_at,
+    )
+    change(file, lambda tokens: (*tokens, made))
+    return written(token_id, secret)
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The header that shows a token."""
+    return {"Authorization": f"Bearer {token}"}
 
 
 def _ask(port: int, method: str, path: str, headers: Mapping[str, str], body: str | None = None) -> Answer:

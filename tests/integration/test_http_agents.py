@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from agentgate import CallFailed, Gate, OutcomeUnknown
-from agentgate.core.breaker import BreakerOptions
 from tests.integration.http_agents import (
-    QUICK,
     ask,
-    hang,
+    failing,
     heads,
-    held,
     nothing_held,
     quick_gate,
     register,
@@ -45,12 +40,6 @@ def saying_in_turn(*answers: bytes) -> Behaviour:
             await visit.say(left.pop(0) if len(left) > 1 else left[0])
 
     return behave
-
-
-async def failing(shop: Gate, task_type: str, key: str = "o1", *, read: bool = False, **more: Any) -> CallFailed:
-    with pytest.raises(CallFailed) as raised:
-        await shop.call("stock", task_type, key, {"n": 1}, effect="read" if read else "write", **more)
-    return raised.value
 
 
 # --- what leaves
@@ -93,14 +82,20 @@ async def test_an_agent_gets_plain_json_with_everything_it_may_need() -> None:
 
 @realtime
 async def test_a_read_has_no_key() -> None:
-    """C1: what is not kept in the ledger carries no idempotency key."""
+    """C1: what is not kept in the ledger carries no idempotency key; a check says which write it asks about."""
     async with wild_server(echo) as server, quick_gate() as gate, Gate(gate.url, name="shop") as shop:
         await registered(gate, server)
         await shop.call("stock", "look", "", 1, effect="read")
-        await shop.call("stock", "check:book", "", 1, effect="read")
+        await shop.call("stock", "check:book", "o1", 1, effect="read")
         first, second = map(heads, server.requests)
-        assert not {"idempotency-key", "agentgate-business-key"} & set(first)
-        assert second[""] == "POST /check:book HTTP/1.1"
+        assert not {"idempotency-key", "agentgate-key", "agentgate-business-key"} & set(first)
+        assert "idempotency-key" not in second
+        asked = {name: second[name] for name in ("", "agentgate-key", "agentgate-business-key")}
+        assert asked == {
+            "": "POST /check:book HTTP/1.1",
+            "agentgate-key": '"shop:book:o1:run"',
+            "agentgate-business-key": "o1",
+        }
 
 
 # --- what comes back: the table
@@ -311,136 +306,6 @@ async def test_nobody_listening_is_not_sent() -> None:
         assert await shop.call("stock", "look", "", 1, effect="read") == 1
 
 
-# --- time
-
-
-def slow(task_type: str, gate_opens: asyncio.Event) -> Behaviour:
-    """Answer this task type when it is allowed, everything else at once."""
-
-    async def behave(visit: Visit) -> None:
-        while True:
-            request = await visit.request()
-            if task_type_of(request) == task_type:
-                await gate_opens.wait()
-            await visit.say(ok(b'"answered"'))
-
-    return behave
-
-
-@realtime
-async def test_a_read_that_is_given_up_loses_its_connection() -> None:
-    """B7, B14: at its deadline a read is told to stop, which for HTTP is the end of its connection."""
-    async with wild_server(hang) as server, quick_gate() as gate, Gate(gate.url, name="shop") as shop:
-        await registered(gate, server)
-        error = await failing(shop, "look", read=True, timeout=0.3)
-        assert (error.code, error.sent) == ("deadline_exceeded", True)
-        await nothing_held(gate)
-        await server.all_ended()
-
-
-@realtime
-async def test_a_caller_that_leaves_ends_its_read() -> None:
-    """DESIGN 12.3: nobody waits for an unkeyed call any more: the agent sees its connection end."""
-    async with wild_server(hang) as server, quick_gate() as gate, Gate(gate.url, name="shop") as shop:
-        await registered(gate, server)
-        reading = asyncio.ensure_future(shop.call("stock", "look", "", 1, effect="read"))
-        await server.asked.wait()
-        reading.cancel()
-        await nothing_held(gate)
-        await server.all_ended()
-
-
-@realtime
-async def test_the_late_answer_to_a_write_settles_its_key() -> None:
-    """C4: a write is not cut at its deadline: its caller is told, its answer is kept for whoever asks again."""
-    opens = asyncio.Event()
-    async with wild_server(slow("sell", opens)) as server, quick_gate() as gate, Gate(gate.url, name="shop") as shop:
-        await registered(gate, server)
-        error = await failing(shop, "sell", timeout=0.3)
-        assert (error.code, error.sent) == ("deadline_exceeded", True)
-        opens.set()
-        await nothing_held(gate)
-        assert await shop.call("stock", "sell", "o1", {"n": 1}) == "answered"
-        assert len(server.requests) == 1
-
-
-@realtime
-async def test_a_write_is_not_listened_to_for_ever() -> None:
-    """B14: so long after its deadline the connection is closed, and nobody can tell what became of the write."""
-    settings = replace(QUICK, agents=replace(QUICK.agents, late_s=0.2))
-    async with wild_server(hang) as server, quick_gate(settings) as gate, Gate(gate.url, name="shop") as shop:
-        await registered(gate, server)
-        assert (await failing(shop, "sell", timeout=0.3)).code == "deadline_exceeded"
-        await nothing_held(gate)
-        await server.all_ended()
-        assert (await failing(shop, "sell")).code == "outcome_unknown"
-
-
-@realtime
-async def test_an_instance_full_of_writes_that_do_not_end_gets_nothing_new() -> None:
-    """4.1: as many units that overstay as it has places: it drains; when they have ended it may register again."""
-    opens = asyncio.Event()
-    settings = replace(QUICK, calls=replace(QUICK.calls, stop_grace_s=0.1))
-    async with wild_server(slow("sell", opens)) as server, quick_gate(settings) as gate:
-        await registered(gate, server, concurrency=2)
-        async with Gate(gate.url, name="shop") as shop:
-            for number in range(2):
-                assert (await failing(shop, "sell", f"o{number}", timeout=0.2)).code == "deadline_exceeded"
-            [agent] = gate.platform.directory.agents()
-            await gate.until(lambda: gate.platform.directory.agents()[0].instances[0].state == "draining")
-            refused = await register(gate, server, concurrency=2)
-            assert (refused.status, refused.json["code"]) == (503, "overloaded")
-            opens.set()
-            await nothing_held(gate)
-            await gate.until(lambda: gate.platform.directory.agents() == [])
-            await registered(gate, server, concurrency=2)
-            assert await shop.call("stock", "sell", "o0", {"n": 1}) == "answered"
-            assert len(server.requests) == 2
-        assert agent.agent == "stock"
-
-
-# --- many instances
-
-
-@realtime
-async def test_one_instance_of_three_that_fails_is_not_felt() -> None:
-    """B2: three HTTP instances, one answers 500 at once: ≥ 99 % succeed, and the breaker stays closed."""
-    settings = replace(QUICK, breaker=BreakerOptions())
-    bad = answering(ok(b"", status="500 No"))
-    states: set[str] = set()
-
-    async def steady(visit: Visit) -> None:
-        while True:
-            await visit.request()
-            await asyncio.sleep(0.005)
-            await visit.say(ok(b"1"))
-
-    async with (
-        wild_server(steady) as one,
-        wild_server(bad) as two,
-        wild_server(steady) as three,
-        quick_gate(settings) as gate,
-        Gate(gate.url, name="shop") as shop,
-    ):
-        await registered(gate, one, two, three)
-        clock = gate.platform.clock
-
-        async def buyer() -> int:
-            good = 0
-            for _ in range(25):
-                with contextlib.suppress(CallFailed):
-                    good += await shop.call("stock", "look", "", 1, effect="read") == 1
-                states.add(gate.platform.gateway.breakers.state("stock", "look", clock.now()))
-            return good
-
-        async with asyncio.TaskGroup() as group:
-            buyers = [group.create_task(buyer()) for _ in range(16)]
-        assert sum(task.result() for task in buyers) >= 0.99 * 16 * 25
-        assert states == {"closed"}
-        assert 3 <= len(two.requests) <= 40
-        await nothing_held(gate)
-
-
 # --- what is shown
 
 
@@ -457,20 +322,15 @@ async def test_people_see_where_an_agent_is_and_callers_do_not() -> None:
         assert shown == {
             "kind": "http", "endpoint": server.url, "state": "connected", "concurrency": 3, "version": "1.2",
         }  # fmt: skip
-        routes = json.loads(bytes(gate.platform.gateway._link.routes(-1)))  # noqa: SLF001 - what the link would say
-        assert routes["snapshot"]["routes"][0]["instances"] == ["i1"]
-        assert str(server.port) not in json.dumps(routes)
+        said: list[bytes] = []
+        session = gate.platform.gateway.connect(said.append, lambda _reason: None)
+        session.on_frame(
+            '[{"jsonrpc":"2.0","id":"h","method":"hello","params":{"agent":"spy","instance":"s1"}},'
+            '{"jsonrpc":"2.0","id":"r","method":"routes","params":{}}]'
+        )
+        await gate.until(lambda: bool(said))
+        [route] = json.loads(said[0])[1]["result"]["snapshot"]["routes"]
+        assert (route["instances"], str(server.port) in said[0].decode()) == (["i1"], False)
+        session.end("the test is over")
         metrics = (await ask(gate, "GET", "/metrics")).body.decode()
         assert 'agentgate_http_answers_total{result="2xx"} 1.0' in metrics
-
-
-@realtime
-async def test_a_gate_that_stops_closes_every_connection() -> None:
-    """A6: requests whose answers would get lost are waited for, for a while; then every connection ends."""
-    async with wild_server(hang) as server:
-        async with quick_gate() as gate, Gate(gate.url, name="shop") as shop:
-            await registered(gate, server)
-            with pytest.raises(CallFailed):
-                await shop.call("stock", "sell", "o1", 1, timeout=0.2)
-            assert held(gate)[2] == 1
-        await server.all_ended()

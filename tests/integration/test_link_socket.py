@@ -14,7 +14,9 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin, Subprotocol
 
+from agentgate.model import Identity
 from agentgate.model.link import SUBPROTOCOL
+from agentgate.server.doorkeeper import Doorkeeper
 from agentgate.server.link import Links
 from agentgate.server.options import ServerOptions
 from tests.integration.realtime import realtime
@@ -48,6 +50,9 @@ class Peer:
     def closed(self) -> None:
         self.closings += 1
 
+    def end(self, reason: str) -> None:
+        self.close(reason)
+
 
 class Room:
     """One listening socket, and everybody behind it."""
@@ -73,11 +78,12 @@ class Room:
 async def room(**options: Any) -> AsyncIterator[Room]:
     peers: list[Peer] = []
 
-    def meet(send: Callable[[bytes], None], close: Callable[[str], None]) -> Peer:
+    def meet(send: Callable[[bytes], None], close: Callable[[str], None], _: Identity) -> Peer:
         peers.append(Peer(send, close))
         return peers[-1]
 
-    links = Links(meet, ServerOptions(**options))
+    server_options = ServerOptions(**options)
+    links = Links(meet, server_options, Doorkeeper(server_options, lambda: 0.0))
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()

@@ -139,6 +139,16 @@ def test_a_wrong_address_is_a_sentence_and_exit_78(tmp_path: Path, url: str) -> 
 
 
 @realtime
+async def test_a_token_that_is_none_is_a_sentence_and_exit_78(tmp_path: Path) -> None:
+    """I6: a token with a line break in it is not sent, and neither it nor a traceback is shown."""
+    async with running(tmp_path, AGENT, "http://127.0.0.1:9", AGENTGATE_TOKEN="agt_secret\nX-More: 1") as agent:
+        assert await agent.ends() == 78
+        assert agent.text.startswith("AGENTGATE_TOKEN holds characters that no token has")
+        assert "secret" not in agent.text
+        assert "Traceback" not in agent.text
+
+
+@realtime
 async def test_a_final_refusal_is_a_sentence_and_exit_78(tmp_path: Path) -> None:
     """A gate that will never take this agent is not asked for ever."""
     gate = ScriptedGate()

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgate.config import KEYS, MECHANISMS, Given, Key, Loaded, Settings, load, rows, warnings
+from agentgate.config import KEYS, MECHANISMS, Given, Key, Loaded, Settings, contradictions, load, rows
+from agentgate.config.contradictions import RULES
 from agentgate.config.keys import NOT_BUILT
 from agentgate.config.settings import PARTS
 from agentgate.config.source import read_scalar
@@ -102,6 +103,20 @@ def test_on_off_yes_no_are_words(tmp_path: Path, name: str) -> None:
         assert loaded(tmp_path, f"mechanisms: {{{name}: off}}").settings.mechanisms[name] == "off"
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["[127.0.0.0/8, agents.internal]", "'127.0.0.0/8, agents.internal'", "127.0.0.0/8 ,agents.internal,"],
+)
+def test_a_list_is_a_list_or_one_text(tmp_path: Path, text: str) -> None:
+    """I3: a list is written as YAML's, or with commas, which is how an environment variable says it."""
+    found = loaded(
+        tmp_path, f"agents: {{endpoint_allow: {text}}}" if text[0] in "['" else f"agents:\n  endpoint_allow: {text}"
+    )
+    assert found.settings.agents.endpoint_allow == ("127.0.0.0/8", "agents.internal")
+    variable = {"AGENTGATE__AGENTS__ENDPOINT_ALLOW": "127.0.0.0/8, agents.internal"}
+    assert load(None, variable).settings == found.settings
+
+
 def test_a_list_of_rows_is_read_and_shown_as_written(tmp_path: Path) -> None:
     """B12: quotas are rows, in the file or as JSON in the environment."""
     row = '{user: "*", task_type: render, units: 100, per_seconds: 60}'
@@ -137,10 +152,13 @@ REFUSED = [
     "dynamic_timeout: {min_ms: .nan}",
     "circuit_breaker: {backlog: no}",
     "server: {name: 7}",
+    "agents: {endpoint_allow: 7}",
+    "agents: {endpoint_allow: [127.0.0.1, 7]}",
     # values out of bounds, in the words of the options
     "retry: {max_attempts: 0}",
     "server: {port: 70000}",
     "store: mysql:x",
+    "agents: {endpoint_allow: [127.0.0.1, 10.0.0.1/8]}",
     "store: 'sqlite:'",
     "store: postgresql://user:secret@x/y",
     # good alone, wrong together
@@ -188,11 +206,17 @@ def test_the_environment_is_refused_by_its_own_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.7", "example.org", "::", ""])  # noqa: S104 - these are refused
-def test_only_loopback_until_there_are_tokens(tmp_path: Path, host: str) -> None:
-    """Issue 2.8: any address but loopback refuses to start, and says why."""
-    text = refusal(tmp_path, f"server: {{host: '{host}'}}")
-    assert "is reachable from other machines, which needs tokens" in text
-    assert text.startswith("gate.yaml:1: server.host cannot be ")
+def test_only_loopback_without_tokens(tmp_path: Path, host: str) -> None:
+    """I6: without tokens a gate that other machines can reach does not start, and says what to type."""
+    with pytest.raises(ConfigError, match=r"server\.host cannot be .* needs tokens\. Type: agentgate token create"):
+        loaded(tmp_path, f"server: {{host: '{host}'}}")
+    assert loaded(tmp_path, f"server: {{host: '{host}', tokens: tokens.json}}").settings.server.host == host
+
+
+def test_the_sentence_is_about_the_key_that_is_wrong(tmp_path: Path) -> None:
+    """I7: a value that is right only with another one beside it is not blamed for a third."""
+    with pytest.raises(ConfigError, match=r"gate.yaml:1: server.port cannot be 99999"):
+        loaded(tmp_path, "server: {host: '0.0.0.0', tokens: tokens.json, port: 99999}")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -279,21 +303,71 @@ def test_every_switch_knows_exactly_its_modes(name: str) -> None:
 # --- what is allowed and odd
 
 ODD = {
-    "store: memory": "store is memory",
-    "dynamic_timeout: {safety_factor: 1.3}": "dynamic_timeout.safety_factor 1.3 is below 1.4",
-    "idempotency: {ttl_hours: 0.005}": "idempotency.ttl_hours is shorter than a call may take",
-    "calls: {recovery_seconds: 5}": "calls.recovery_seconds is shorter than presence.expected_seconds",
-    "mechanisms: {idempotency: off}": "idempotency is off",
-}
+    "store: memory": ["store"],
+    "mechanisms: {idempotency: off}": ["mechanisms.idempotency"],
+    "idempotency: {ttl_hours: 0.005}": ["idempotency.ttl_hours", "calls.root_deadline_seconds"],
+    "tracing: {keep_days: 1}\nidempotency: {ttl_hours: 48}": ["tracing.keep_days", "idempotency.ttl_hours"],
+    "calls: {recovery_seconds: 5}": ["calls.recovery_seconds", "presence.expected_seconds"],
+    "calls: {silent_seconds: 3}": ["calls.silent_seconds", "presence.beat_seconds"],
+    "server: {idle_seconds: 5}": ["server.idle_seconds", "presence.silent_seconds"],
+    "server: {frame_bytes_max: 400000}": ["server.frame_bytes_max", "payload.bytes_max"],
+    "dynamic_timeout: {safety_factor: 1.3}": ["dynamic_timeout.safety_factor"],
+    "dynamic_timeout: {default_ms: 31000}": ["calls.root_deadline_seconds", "dynamic_timeout.default_ms"],
+    "dynamic_timeout: {max_ms: 31000}\ncircuit_breaker: {trial_timeout_seconds: 31}": [
+        "dynamic_timeout.max_ms", "calls.root_deadline_seconds"
+    ],
+    "circuit_breaker: {trial_timeout_seconds: 20}": ["circuit_breaker.trial_timeout_seconds", "dynamic_timeout.max_ms"],
+    "dynamic_timeout: {heavy_max_ms: 200000}": [
+        "circuit_breaker.heavy_trial_timeout_seconds", "dynamic_timeout.heavy_max_ms"
+    ],
+    "circuit_breaker: {outcomes_min: 13000}": ["circuit_breaker.outcomes_min", "rate_limit.per_second"],
+    "concurrency: {ejection_faults: 5}": ["concurrency.ejection_faults", "circuit_breaker.faults_in_a_row"],
+    "concurrency: {queue_max: 3000}": ["concurrency.queue_max", "calls.root_deadline_seconds"],
+    "retry: {max_attempts: 10}": ["retry.max_attempts", "calls.root_deadline_seconds"],
+    "retry: {backoff_base_ms: 2000, backoff_max_ms: 1000}": ["retry.backoff_base_ms", "retry.backoff_max_ms"],
+    "chain_guard: {fan_out_max: 150, calls_max: 100}": ["chain_guard.calls_max", "chain_guard.fan_out_max"],
+    "rate_limit: {burst: 10}": ["rate_limit.burst", "chain_guard.fan_out_max"],
+    "mechanisms: {retry: observe}": ["mechanisms.retry"],
+    "agents: {probe_seconds: 4}": ["presence.silent_seconds", "agents.probe_seconds"],
+    "server: {host: '10.0.0.1', tokens: tokens.json}": ["server.host"],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", sorted(ODD))
 def test_contradictions_are_named_and_allowed(tmp_path: Path, text: str) -> None:
-    """I7: settings that make no sense together load, and `config check` says why they do not."""
-    [warning] = warnings(loaded(tmp_path, text).settings)
-    assert warning.startswith(ODD[text])
+    """I7: settings that make no sense together load, and `config check` names them, their values, where those come
+    from, why they do not go together, and what to do.
+    """
+    read = loaded(tmp_path, text)
+    [odd] = contradictions(read)
+    assert [row.name for row in odd.keys] == ODD[text]
+    assert any("gate.yaml:" in row.origin for row in odd.keys)
+    for row in odd.keys:
+        assert f"{row.name} = {row.value} ({row.origin})" in odd.text
+    assert odd.text.endswith(f": {odd.why}; {odd.remedy}")
+
+
+def test_every_mechanism_that_is_left_observing_is_named(tmp_path: Path) -> None:
+    """I2: observe is a step on the way, and `config check` says which mechanisms are still on it."""
+    observed = [name for name, known in MECHANISMS.items() if "observe" in known.modes]
+    text = f"mechanisms: {{{', '.join(f'{name}: observe' for name in observed)}}}"
+    named = [row.name for odd in contradictions(loaded(tmp_path, text)) for row in odd.keys]
+    assert named == [f"mechanisms.{name}" for name in observed]
+
+
+def test_no_contradiction_is_without_its_test(tmp_path: Path) -> None:
+    """I7: every line of the table has an example above."""
+    shown = {tuple(keys) for keys in ODD.values()}
+    rest = {rule.keys for rule in RULES} - shown
+    assert all(keys[0].startswith("mechanisms.") for keys in rest)
 
 
 def test_the_defaults_do_not_contradict_each_other() -> None:
     """A default configuration has nothing to warn of."""
-    assert warnings(Settings()) == []
+    assert contradictions(load()) == []
+
+
+def test_what_can_never_be_right_is_refused(tmp_path: Path) -> None:
+    """I7: a smallest above a largest is no oddity but an error, which names both and where they stand."""
+    text = refusal(tmp_path, "dynamic_timeout:\n  min_ms: 5000\n  max_ms: 4000\n")
+    assert "dynamic_timeout.min_ms (gate.yaml:2), dynamic_timeout.max_ms (gate.yaml:3)" in text

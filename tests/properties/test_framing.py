@@ -15,6 +15,7 @@ from websockets.uri import parse_uri
 
 from agentgate.model.link import LINK_PATH, SUBPROTOCOL
 from agentgate.server import framing
+from agentgate.server.doorkeeper import Doorkeeper
 from agentgate.server.link import LinkProtocol, Links
 from agentgate.server.options import ServerOptions
 
@@ -65,6 +66,12 @@ class Transport(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.closed
 
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
     def close(self) -> None:
         self.closed = True
 
@@ -83,11 +90,16 @@ class Peer:
     def closed(self) -> None:
         pass
 
+    def end(self, reason: str) -> None:
+        pass
+
 
 def connected() -> tuple[LinkProtocol, Peer, Transport]:
     """A link after its handshake."""
     peer, transport = Peer(), Transport()
-    protocol = Links(lambda _send, _close: peer, ServerOptions()).protocol()(server_state=ServerState())
+    options = ServerOptions()
+    links = Links(lambda _send, _close, _identity: peer, options, Doorkeeper(options, lambda: 0.0))
+    protocol = links.protocol()(server_state=ServerState())
     protocol.connection_made(transport)
     protocol.data_received(REQUEST)
     return protocol, peer, transport

@@ -116,32 +116,44 @@ def test_deep_noise_is_a_wire_error(data: bytes) -> None:
 
 @given(draws=st.lists(st.floats(0, 1, exclude_max=True), min_size=10, max_size=10))
 def test_rounds_of_five_tries_with_peace_between(draws: list[float]) -> None:
-    """A5: 200 ms x 2^n + 0-200 ms four times, then 2-4 s, then the next round alike."""
+    """A5: 200 ms x 2^n + 0-200 ms four times, then the breaker is open for 2-4 s before each further try."""
     chance = itertools.cycle(draws)
     reconnect = Reconnect(ReconnectOptions(), lambda: next(chance))
-    waits = [reconnect.after_failure_s() for _ in range(10)]
-    for base_s, wait_s in zip([0.2, 0.4, 0.8, 1.6] * 2, waits[:4] + waits[5:9], strict=True):
+    now, waits = 5.0, []
+    for _ in range(10):
+        waits.append(reconnect.after_failure_s(now))
+        now += waits[-1]
+    for base_s, wait_s in zip([0.2, 0.4, 0.8, 1.6], waits[:4], strict=True):
         assert base_s <= wait_s <= base_s + 0.2
-    assert all(2 <= wait_s <= 4 for wait_s in (waits[4], waits[9]))
+    assert all(2 <= wait_s <= 4.01 for wait_s in waits[4:])
 
 
 def test_reconnecting_starts_afresh_after_success() -> None:
     """What failed before a link that worked is forgotten; 0 is a value, not a missing one (F48)."""
-    reconnect = Reconnect(ReconnectOptions(), lambda: 0.0)
-    for _ in range(3):
-        reconnect.after_failure_s()
-    reconnect.worked()
-    assert reconnect.after_failure_s() == 0.2
-    assert reconnect.after_loss_s() == 0.0
-    assert reconnect.after_failure_s(retry_after_s=7) == 7
-    at_once = ReconnectOptions(round=BackoffOptions(base_s=0, jitter_s=0, attempts_max=2), pause_s=0, spread_s=0)
+    for failures in (3, 7):
+        reconnect, now = Reconnect(ReconnectOptions(), lambda: 0.0), 0.0
+        for _ in range(failures):
+            now += reconnect.after_failure_s(now)
+        reconnect.worked(now)
+        assert [reconnect.after_failure_s(now) for _ in range(4)] == [0.2, 0.4, 0.8, 1.6]
+        assert reconnect.after_loss_s() == 0.0
+    at_once = ReconnectOptions(round=BackoffOptions(base_s=0, jitter_s=0), spread_s=0)
     eager = Reconnect(at_once, random.Random(1).random)
-    assert [eager.after_loss_s(), eager.after_failure_s(), eager.after_failure_s()] == [0, 0, 0]
+    assert [eager.after_loss_s(), eager.after_failure_s(0.0), eager.after_failure_s(0.0)] == [0, 0, 0]
+
+
+def test_a_gate_that_names_a_time_is_there() -> None:
+    """A5: the named time wins, however often, and opens no breaker; a random part keeps many from coming in step."""
+    reconnect = Reconnect(ReconnectOptions(), random.Random(1).random)
+    waits = [reconnect.after_failure_s(0.0, 7) for _ in range(20)]
+    assert all(7 <= wait_s <= 8 for wait_s in waits)
+    assert len(set(waits)) == 20
+    assert reconnect.after_failure_s(0.0) < 0.5
 
 
 def test_waits_of_many_clients_differ() -> None:
     """F27: twenty clients with chance of their own wait twenty different times."""
-    waits = {Reconnect(ReconnectOptions(), random.Random(seed).random).after_failure_s() for seed in range(20)}
+    waits = {Reconnect(ReconnectOptions(), random.Random(seed).random).after_failure_s(0.0) for seed in range(20)}
     assert len(waits) == 20
 
 

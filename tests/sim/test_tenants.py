@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from typing import Any, Final, Self
 
 from hypothesis import given, settings
@@ -14,13 +15,14 @@ from agentgate.app import Platform
 from agentgate.config import Settings
 from agentgate.core.backoff import BackoffOptions
 from agentgate.core.breaker import BreakerOptions
-from agentgate.model import AGENT_SCOPE, SUBMIT, Identity
+from agentgate.model import AGENT_SCOPE, SUBMIT, Identity, KeyId
 from agentgate.model.names import SEPARATOR
 from agentgate.server.view import GateView
 from tests.sim.wire_peer import SKILLS, Invoked, WirePeer, gate, play
 
 TENANTS: Final = ("default", "blue")
 TRACE: Final = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+UNIT: Final = re.compile(r"\bu[0-9a-f]{8,}\b")
 STEP_S: Final = 12.0  # what a tenant does in one step is over by then
 TIMEOUT_MS: Final = 5_000
 
@@ -31,7 +33,7 @@ SAYS: Final[dict[str, dict[str, Any]]] = {
     "later": {"error": "overloaded", "sent": False},
     "cool": {"error": "rate_limited", "sent": False, "retry_after_s": 20.0},
 }
-DEEDS: Final = ("ok", *SAYS, "hang", "nobody", "conflict", "nested", "round", "drain", "vanish", "return")
+DEEDS: Final = ("ok", *SAYS, "hang", "nobody", "conflict", "nested", "round", "declined", "drain", "vanish", "return")
 # Two faults open a breaker, and nothing is drawn by chance: the draws of one tenant would be another's.
 SETTINGS: Final = Settings(
     breaker=BreakerOptions(faults_in_a_row=2, open_spread=0.0), retry=BackoffOptions(jitter_s=0.0)
@@ -77,6 +79,13 @@ class Team:
                 await self._ask("bnak", "look", "", effect="read")
             case "round":
                 await self._ask("skill:look", "look", "", {"do": "nested"}, effect="read")
+            case "declined":
+                first = self.shop.call("bank", "pay", "order_declined", {"do": "hang"}, timeout_ms=TIMEOUT_MS)
+                await self._ask("bank", "pay", "order_declined", {"do": "hang"}, join=False)
+                key = KeyId(self.tenant, "bank", "shop", "pay", "order_declined", "run")
+                known = await self.platform.gateway.known_calls.find(key, self.platform.clock.now())
+                self.seen.append(None if known is None else UNIT.sub("some unit", known.state))
+                await first
             case "conflict":
                 await self._ask("bank", "pay", "order_1", {"do": "ok", "n": next(self._numbers)})
             case _:
@@ -90,7 +99,7 @@ class Team:
         )
         self.seen.append((task_type, key, outcome.value, outcome.code, outcome.replayed))
         if outcome.error is not None and " s " not in outcome.error.detail:  # a time is another one each time
-            self.seen.append(outcome.error.detail)
+            self.seen.append(UNIT.sub("some unit", outcome.error.detail))
 
     async def _look_around(self) -> None:
         """What there is to ask for: agents, breakers, routes, and what happened in the trace they all share."""
@@ -108,7 +117,9 @@ class Team:
         breakers = [tuple(breaker[name] for name in counted) for breaker in view.breakers(self.tenant)]
         spans = await self.platform.spans.chain(TRACE.split("-")[1], 1000, self.tenant)
         told = [(span.kind, span.caller, span.agent, span.instance, span.business_key, span.code) for span in spans]
-        self.seen += [agents, breakers, sorted(told), {span.tenant for span in spans}]
+        found = self.platform.gateway.findings.of(self.tenant)
+        findings = sorted((finding.kind, finding.subject, finding.count, finding.tenant) for finding in found)
+        self.seen += [agents, breakers, findings, sorted(told), {span.tenant for span in spans}]
 
     async def _serve(self) -> None:
         while True:

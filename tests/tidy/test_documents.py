@@ -33,30 +33,15 @@ PARTS: Final = (
 )
 KINDS: Final = frozenset({"tutorial", "how-to", "reference", "explanation"})
 
-# Pages that changes under way bring along, to which others point already. A page that is there is held like any other;
-# the list goes when all are.
-ON_THEIR_WAY: Final = frozenset(
-    {
-        "how-to/observe-then-enforce.md",
-        "how-to/tokens-and-tenants.md",
-        "reference/http-agents.md",
-        "reference/http.md",
-    }
-)
-
 KEY: Final = re.compile(r"`([a-z_]+\.[a-z_.]+)`")
 LABEL: Final = re.compile(r"\{(\w+)=\"(\w+)\"\}")
 PROOF: Final = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?`")
 
 
-def is_on_its_way(path: Path) -> bool:
-    return path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix() in ON_THEIR_WAY and not path.exists()
-
-
 @pytest.mark.parametrize("page", pages(), ids=shown)
 def test_every_link_leads_somewhere(page: Path) -> None:
     """No relative link of any page is dead, and no anchor."""
-    dead = [link.target for link in links_of(page) if not link.path.exists() and not is_on_its_way(link.path)]
+    dead = [link.target for link in links_of(page) if not link.path.exists()]
     anchored = [link for link in links_of(page) if link.anchor and link.path.suffix == ".md" and link.path.is_file()]
     assert (dead, [link.target for link in anchored if link.anchor not in anchors_of(link.path)]) == ([], [])
 

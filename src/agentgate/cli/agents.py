@@ -15,6 +15,7 @@ from agentgate.cli.options import AsJson, Url
 from agentgate.cli.output import print_json, print_table, say
 
 ABBREVIATED: Final = 6  # skills named in the table
+WAYS_MAX: Final = 2  # endpoints named in the table
 TIME: Final = re.compile(r"(?P<number>[0-9]+(\.[0-9]+)?)\s*(?P<unit>[smh]?)")
 UNIT_S: Final = {"s": 1.0, "m": 60.0, "h": 3600.0}
 LIST: Final = "list"  # what is meant when no command is named
@@ -63,7 +64,9 @@ def list_agents(
     if as_json:
         print_json(found)
     elif found["agents"]:
-        print_table(("AGENT", "TIER", "INSTANCES", "STATE", "HANDLES"), [_row(agent) for agent in found["agents"]])
+        print_table(
+            ("AGENT", "TIER", "INSTANCES", "STATE", "REACHED BY", "HANDLES"), [_row(agent) for agent in found["agents"]]
+        )
     else:
         say("no agents" + (f" that handle {capability}" if capability else "; start one with `agentgate run FILE`"))
 
@@ -165,7 +168,14 @@ def _row(agent: dict[str, Any]) -> tuple[object, ...]:
     named = _task_types(agent)[:ABBREVIATED]
     more = len(agent["skills"]) - len(named)
     handles = ", ".join(named) + (f", {more} more" if more > 0 else "")
-    return agent["agent"], agent["tier"], len(agent["instances"]), state, handles
+    return agent["agent"], agent["tier"], len(agent["instances"]), state, _reached_by(agent), handles
+
+
+def _reached_by(agent: dict[str, Any]) -> str:
+    """`link`, or where its HTTP instances are."""
+    ways = list(dict.fromkeys(instance["endpoint"] or instance["kind"] for instance in agent["instances"]))
+    more = len(ways) - WAYS_MAX
+    return ", ".join(ways[:WAYS_MAX]) + (f", {more} more" if more > 0 else "")
 
 
 def _task_types(agent: dict[str, Any]) -> list[str]:

@@ -72,10 +72,16 @@ def call(  # noqa: PLR0913 - the options of a call
 async def _call(
     url: str | None, target: str, task_type: str, business_key: str, payload: Any, options: dict[str, Any]
 ) -> Any:
+    from agentgate.sdk.credentials import credentials
     from agentgate.sdk.gate import Gate
+    from agentgate.sdk.greeting import LinkRefused
 
-    async with Gate(url, name="cli") as gate:
-        return await gate.call(target, task_type, business_key, payload, **options)
+    name = None if credentials() else "cli"  # a token has a name of its own
+    try:
+        async with Gate(url, name=name) as gate:
+            return await gate.call(target, task_type, business_key, payload, **options)
+    except LinkRefused as refusal:
+        raise CommandError(f"the gate refuses this command: {refusal}", exits.MISUSED) from None
 
 
 def read_payload(text: str, stdin: BinaryIO) -> Any:

@@ -1,9 +1,9 @@
-"""`agentgate config check`, `show` and `schema`."""
+"""`agentgate config check`, `show`, `schema` and `suggest`."""
 
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,10 @@ from agentgate.cli import exits
 from agentgate.cli.exits import CommandError
 from agentgate.cli.options import AsJson, ConfigFile
 from agentgate.cli.output import print_json, say
+from agentgate.cli.suggest import suggest
+
+if TYPE_CHECKING:
+    from agentgate.config import Row
 
 config = typer.Typer(help="Look at the configuration.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -28,14 +32,15 @@ def check(file: ConfigFile = None, *, as_json: AsJson = False) -> None:
 
     Example: agentgate config check --config agentgate.yaml
     """
-    from agentgate.config import load, warnings
+    from agentgate.config import contradictions, load
 
     loaded = load(file, os.environ)
-    notes = [*loaded.notes, *warnings(loaded.settings)]
+    odd = contradictions(loaded)
     if as_json:
-        print_json({"ok": True, "given": loaded.origins, "notes": notes})
+        found = [{"keys": [_given(row) for row in one.keys], "why": one.why, "remedy": one.remedy} for one in odd]
+        print_json({"ok": True, "given": loaded.origins, "notes": loaded.notes, "contradictions": found})
         return
-    for note in notes:
+    for note in (*loaded.notes, *(one.text for one in odd)):
         say(f"note: {note}")
     say(f"the configuration is good: {len(loaded.origins)} keys given, everything else is the default")
 
@@ -68,6 +73,10 @@ def show(
             print(f"    {line}")
 
 
+def _given(row: Row) -> dict[str, object]:
+    return {"name": row.name, "value": row.value, "origin": row.origin}
+
+
 @config.command()
 def schema() -> None:
     """The configuration file as a JSON Schema, for editors.
@@ -77,3 +86,6 @@ def schema() -> None:
     from agentgate.config import schema as whole
 
     print_json(whole())
+
+
+config.command()(suggest)

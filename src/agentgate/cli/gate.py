@@ -26,9 +26,16 @@ COLLECTOR_THRESHOLDS: Final = (50_000, 20, 100)
 DESCRIPTORS_WANTED: Final = 16_384  # a link is a descriptor, and the usual soft limit of 1024 is for desktops
 
 
-def read_settings(file: Path | None, host: str | None, port: int | None, store: str | None) -> Settings:
+def read_settings(
+    file: Path | None, host: str | None, port: int | None, store: str | None, tokens: str | None = None
+) -> Settings:
     """The configuration, with what was said on the command line over it."""
-    flags = (("server.host", host, "--host"), ("server.port", port, "--port"), ("store", store, "--store"))
+    flags = (
+        ("server.host", host, "--host"),
+        ("server.port", port, "--port"),
+        ("store", store, "--store"),
+        ("server.tokens", tokens, "--tokens"),
+    )
     given = [Given(name, value, place) for name, value, place in flags if value is not None]
     return load(file, os.environ, given).settings
 

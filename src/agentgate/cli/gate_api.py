@@ -1,4 +1,4 @@
-"""A gate's HTTP API, read with the standard library: commands start fast, and no proxy comes between."""
+"""A gate's HTTP API, asked with the standard library: commands start fast, and no proxy comes between."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping
 from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from agentgate.cli import exits
 from agentgate.cli.exits import CommandError
+from agentgate.sdk.credentials import credentials
 
 URL_DEFAULT: Final = "http://127.0.0.1:7070"
 TIMEOUT_S: Final = 10.0
 WHAT_TO_TYPE: Final = "start one with `agentgate serve`, or set AGENTGATE_URL or --url to where it is"
+TOKEN_STATUSES: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 ANSWER_BYTES_MAX: Final = 67_108_864  # a thousand spans are a few MiB
 
 
@@ -39,35 +41,52 @@ def base_url(url: str | None) -> str:
     return base
 
 
-def read(url: str | None, *path: str, missing_ok: bool = False) -> Any:
+def read(url: str | None, *path: str, missing_ok: bool = False, query: Mapping[str, object] | None = None) -> Any:
     """The JSON answer of a path, each part of it quoted; None when there is no such thing and that is `missing_ok`."""
-    return _ask(url, path, missing_ok=missing_ok)
+    status, document = ask(url, *path, query=query)
+    if status == HTTPStatus.NOT_FOUND and missing_ok:
+        return None
+    return _unless_refused(url, status, document)
 
 
-def put(url: str | None, *path: str, body: dict[str, Any]) -> Any:
-    """The JSON answer to a body that is put there."""
-    return _ask(url, path, method="PUT", body=json.dumps(body).encode())
+def send(url: str | None, body: object, *path: str) -> Any:
+    """Post a JSON document to a path; the JSON answer."""
+    return _unless_refused(url, *ask(url, *path, body=json.dumps(body).encode()))
+
+
+def put(url: str | None, *path: str, body: object) -> Any:
+    """Put a JSON document at a path; the JSON answer."""
+    return _unless_refused(url, *ask(url, *path, body=json.dumps(body).encode(), method="PUT"))
 
 
 def delete(url: str | None, *path: str) -> Any:
     """The JSON answer to taking away what is there."""
-    return _ask(url, path, method="DELETE")
+    return _unless_refused(url, *ask(url, *path, method="DELETE"))
 
 
-def _ask(
-    url: str | None, path: Sequence[str], *, method: str = "GET", body: bytes | None = None, missing_ok: bool = False
-) -> Any:
+def ask(
+    url: str | None,
+    *path: str,
+    query: Mapping[str, object] | None = None,
+    body: bytes | None = None,
+    method: str | None = None,
+) -> tuple[int, Any]:
+    """Status and JSON of an answer, whatever it says; None for what is no JSON."""
     base = base_url(url)
     address = base + "/" + "/".join(quote(part, safe="") for part in path)
-    headers = {} if body is None else {"Content-Type": "application/json"}
-    request = urllib.request.Request(address, body, headers, method=method)  # noqa: S310 - `base_url` lets only http(s) pass
+    if given := {name: value for name, value in (query or {}).items() if value not in (None, "")}:
+        address += "?" + urlencode(given)
+    request = urllib.request.Request(  # noqa: S310 - `base_url` has looked at the scheme
+        address,
+        body,
+        {**credentials(), **({"Content-Type": "application/json"} if body is not None else {})},
+        method=method,
+    )
     try:
         with _opener.open(request, timeout=TIMEOUT_S) as answer:
-            return json.loads(_body(answer))
+            return answer.status, json.loads(_body(answer))
     except urllib.error.HTTPError as error:
-        if error.code == HTTPStatus.NOT_FOUND and missing_ok:
-            return None
-        raise CommandError(f"{base}: {_detail(error)}") from None
+        return error.code, _document(error)
     except (OSError, HTTPException) as error:
         raise CommandError(f"no gate answers at {base} ({_reason(error)}); {WHAT_TO_TYPE}", exits.NO_GATE) from None
     except ValueError:
@@ -81,12 +100,21 @@ def _body(answer: HTTPResponse | urllib.error.HTTPError) -> bytes:
     return data
 
 
-def _detail(error: urllib.error.HTTPError) -> str:
+def _unless_refused(url: str | None, status: int, document: Any) -> Any:
+    if status < HTTPStatus.BAD_REQUEST:
+        return document
     try:
-        document = json.loads(_body(error))
-        return f"{document['detail'] or document['title']} {document['advice']}".strip()
-    except (ValueError, KeyError, TypeError, OSError):
-        return f"HTTP {error.code}"
+        said = f"{document['detail'] or document['title']} {document['advice']}".strip()
+    except (KeyError, TypeError):
+        said = f"HTTP {status}"
+    raise CommandError(f"{base_url(url)}: {said}", exits.MISUSED if status in TOKEN_STATUSES else exits.FAILED)
+
+
+def _document(error: urllib.error.HTTPError) -> Any:
+    try:
+        return json.loads(_body(error))
+    except (ValueError, OSError):
+        return None
 
 
 def _reason(error: BaseException) -> str:

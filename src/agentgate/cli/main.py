@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Final
 
 import typer
@@ -12,6 +13,7 @@ from agentgate.cli import exits
 from agentgate.cli.agents import agents
 from agentgate.cli.breakers import breakers
 from agentgate.cli.call import call
+from agentgate.cli.calls import calls
 from agentgate.cli.chains import chains
 from agentgate.cli.config import config
 from agentgate.cli.demo import demo
@@ -21,6 +23,7 @@ from agentgate.cli.findings import findings
 from agentgate.cli.output import print_json, say
 from agentgate.cli.run import run as run_agents
 from agentgate.cli.serve import serve
+from agentgate.cli.tokens import token, use_token_file
 from agentgate.errors import AgentGateError, ConfigError, LinkDown, StoreError
 
 EXIT_BY_ERROR: Final[dict[type[Exception], int]] = {
@@ -46,6 +49,8 @@ app.command()(chains)
 app.command()(breakers)
 app.command()(findings)
 app.command()(demo)
+app.add_typer(calls, name="calls")
+app.add_typer(token, name="token")
 app.add_typer(config, name="config")
 
 
@@ -63,8 +68,15 @@ def options(
     show_version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", metavar="FILE", help="Show the gate the token in this file [AGENTGATE_TOKEN]."),
+    ] = None,
 ) -> None:
     """One gate between agents: reliability, a ledger against double effects, and a trace of everything."""
+    del show_version  # its callback has acted
+    if token_file is not None:
+        use_token_file(token_file)
 
 
 def run() -> int:

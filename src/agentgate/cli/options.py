@@ -24,4 +24,8 @@ Store = Annotated[
     str | None,
     typer.Option("--store", metavar="STORE", help="memory, or sqlite:FILE [store: sqlite:agentgate.sqlite]."),
 ]
+Tokens = Annotated[
+    str | None,
+    typer.Option("--tokens", metavar="FILE", help="Let in who shows one of these tokens [server.tokens: off]."),
+]
 LogLevel = Annotated[str, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")]

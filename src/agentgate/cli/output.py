@@ -34,11 +34,12 @@ STATE_STYLES: Final = {
 }
 
 
-def console() -> Console:
-    """Standard output; colours only on a terminal, as usual with NO_COLOR."""
+def console(*, to_stderr: bool = False) -> Console:
+    """Standard output, or standard error; colours only on a terminal, as usual with NO_COLOR."""
     from rich.console import Console
 
-    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=WIDTH_IN_A_PIPE)
+    is_terminal = (sys.stderr if to_stderr else sys.stdout).isatty()
+    return Console(highlight=False, stderr=to_stderr, width=None if is_terminal else WIDTH_IN_A_PIPE)
 
 
 def print_json(value: object, *, in_one_line: bool = False) -> None:
@@ -67,7 +68,7 @@ def cell(value: object) -> Text:
     return Text(text, style=STATE_STYLES.get(text, ""))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], *, to_stderr: bool = False) -> None:
     """A plain table; numbers to the right."""
     from rich.table import Table
 
@@ -77,4 +78,4 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         table.add_column(column, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
         table.add_row(*(cell(value) for value in row))
-    console().print(table)
+    console(to_stderr=to_stderr).print(table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentgate.cli.options import AsJson, ConfigFile, Host, LogLevel, Port, Store
+from agentgate.cli.options import AsJson, ConfigFile, Host, LogLevel, Port, Store, Tokens
 from agentgate.cli.output import print_json, say
 from agentgate.cli.signals import stop_signal
 
@@ -12,6 +12,7 @@ def serve(
     host: Host = None,
     port: Port = None,
     store: Store = None,
+    tokens: Tokens = None,
     log_level: LogLevel = "info",
     *,
     as_json: AsJson = False,
@@ -26,7 +27,7 @@ def serve(
     """
     from agentgate.cli import gate
 
-    settings = gate.read_settings(config, host, port, store)
+    settings = gate.read_settings(config, host, port, store, tokens)
     gate.start_logs(log_level)
 
     async def main() -> None:

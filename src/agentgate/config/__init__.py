@@ -1,6 +1,6 @@
 """Settings: assembled from the options that sit beside each part; read once, handed down."""
 
-from agentgate.config.contradictions import warnings
+from agentgate.config.contradictions import Contradiction, contradictions
 from agentgate.config.describe import Row, rows
 from agentgate.config.key import Key
 from agentgate.config.keys import KEYS
@@ -13,14 +13,15 @@ from agentgate.config.source import Given
 __all__ = [
     "KEYS",
     "MECHANISMS",
+    "Contradiction",
     "Given",
     "Key",
     "Loaded",
     "Row",
     "Settings",
     "StoreOptions",
+    "contradictions",
     "load",
     "rows",
     "schema",
-    "warnings",
 ]

@@ -7,8 +7,13 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-Kind = Literal["number", "whole number", "yes or no", "text", "list", "rows"]
-KINDS: Final[dict[type, Kind]] = {float: "number", int: "whole number", bool: "yes or no", str: "text"}
+Kind = Literal["number", "whole number", "yes or no", "text", "list of texts", "rows"]
+KINDS: Final[dict[type, Kind]] = {
+    float: "number",
+    int: "whole number",
+    bool: "yes or no",
+    str: "text",
+}
 
 # Words for "none" where an option may be off.
 OFF: Final = ("off", "none")
@@ -34,7 +39,7 @@ class Key:
     def kind(self) -> Kind:
         """What the file has to hold: the type of the option."""
         if get_origin(self.hint) is tuple:
-            return "list" if self._types[0] is str else "rows"
+            return "list of texts" if self._types[0] is str else "rows"
         return KINDS[self._types[0]]
 
     @property
@@ -56,7 +61,7 @@ class Key:
 
     def shown(self, value: object) -> object:
         """A value of the option, as the file would have it."""
-        if self.kind == "list" and isinstance(value, tuple):
+        if self.kind == "list of texts" and isinstance(value, tuple):
             return ", ".join(value)
         if self.kind == "rows":
             rows: list[object] = msgspec.to_builtins(value)
@@ -82,7 +87,7 @@ class Key:
             return self._rows(value)
         if wanted == "text" and isinstance(value, str):
             return value
-        if wanted == "list" and (items := _items(value)) is not None:
+        if wanted == "list of texts" and (items := _items(value)) is not None:
             return items
         if wanted == "yes or no" and (word := _yes_or_no(value)) is not None:
             return word

@@ -13,6 +13,7 @@ from agentgate.config.key import Key
 from agentgate.config.settings import StoreOptions
 from agentgate.control.retention import RetentionOptions
 from agentgate.core.abuse import AbuseOptions
+from agentgate.core.admission import AdmissionOptions
 from agentgate.core.backoff import BackoffOptions
 from agentgate.core.breaker import BreakerOptions
 from agentgate.core.budget import BudgetOptions
@@ -38,7 +39,11 @@ HOUR: Final = 3600.0
 # fmt: off
 KEYS: Final[tuple[Key, ...]] = (
     Key("server.host", ServerOptions, "host",
-        "the address to listen on; loopback only until there are tokens"),
+        "the address to listen on; any other than loopback needs tokens"),
+    Key("server.hosts", ServerOptions, "hosts",
+        "names under which clients reach the gate, separated by commas; loopback always is one"),
+    Key("server.tokens", ServerOptions, "tokens",
+        "the file of tokens that `agentgate token` keeps; off lets everybody on this machine do everything"),
     Key("server.port", ServerOptions, "port",
         "the port of the link and the HTTP API; 0 takes a free one and says which"),
     Key("server.name", ServerOptions, "name",
@@ -343,6 +348,12 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("directory.save_delay_ms", DirectoryOptions, "save_delay_s",
         "how long changes are collected before the routes are saved",
         "a crash forgets more", "a wave of registrations is a wave of writes", scale=MS),
+    Key("directory.hello_per_second", AdmissionOptions, "hello_per_s",
+        "agents that may register in a second; off: no limit. Who was there before always may",
+        "a wave of starting agents takes the gate's time from calls", "a large team takes long to start"),
+    Key("directory.hello_burst", AdmissionOptions, "hello_burst",
+        "agents that may register at once after a rest",
+        "a wave of starting agents takes the gate's time from calls", "ordinary starts are sent away once"),
     Key("directory.name_length_max", CardOptions, "name_length_max",
         "characters of the name of an agent, a task type, an instance",
         "keys and pages become unreadable", "honest names are refused"),

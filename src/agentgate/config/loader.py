@@ -87,15 +87,25 @@ def _make(part: type, values: Mapping[str, tuple[Given, object]]) -> Any:
     try:
         return part(**{option: value for option, (_, value) in values.items()})
     except ValueError as error:
-        # Each value alone first: then the sentence is about the key that is wrong, and not about its neighbours.
-        for option, (item, value) in values.items():
-            try:
-                part(**{option: value})
-            except ValueError as single:
-                sentence = f"{item.place}: {item.name} cannot be {item.value!r}: {single}"
-                raise ConfigError(CREDENTIALS.sub("//***@", sentence)) from None
+        # Each value alone first: then the sentence is about the key that is wrong, and not about its neighbours. One
+        # that is wrong alone, and right with what is given beside it, is not meant.
+        whole = str(error)
+        for item, flaw in sorted(_wrong_alone(part, values), key=lambda found: found[1] != whole)[:1]:
+            sentence = f"{item.place}: {item.name} cannot be {item.value!r}: {flaw}"
+            raise ConfigError(CREDENTIALS.sub("//***@", sentence)) from None
         names = ", ".join(f"{item.name} ({item.place})" for item, _ in values.values())
         raise ConfigError(f"{error}; given together: {names}") from None
+
+
+def _wrong_alone(part: type, values: Mapping[str, tuple[Given, object]]) -> list[tuple[Given, str]]:
+    """The values that cannot be, whatever the others are, each with the reason."""
+    found: list[tuple[Given, str]] = []
+    for option, (item, value) in values.items():
+        try:
+            part(**{option: value})
+        except ValueError as flaw:
+            found.append((item, str(flaw)))
+    return found
 
 
 def _hint(name: str) -> str:

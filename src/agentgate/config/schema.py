@@ -20,7 +20,7 @@ TYPES: Final[dict[Kind, dict[str, Any]]] = {
     "whole number": {"type": "integer"},
     "yes or no": {"enum": [True, False, "yes", "no", "on", "off"]},
     "text": {"type": "string"},
-    "list": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]},
+    "list of texts": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "string"}]},
 }
 
 

@@ -11,6 +11,7 @@ from agentgate.adapters.http import HttpOptions
 from agentgate.config.mechanisms import default_modes
 from agentgate.control.retention import RetentionOptions
 from agentgate.core.abuse import AbuseOptions
+from agentgate.core.admission import AdmissionOptions
 from agentgate.core.backoff import BackoffOptions
 from agentgate.core.breaker import BreakerOptions
 from agentgate.core.budget import BudgetOptions
@@ -86,6 +87,7 @@ class Settings:
     calls: CallOptions = field(default_factory=CallOptions)
     presence: PresenceOptions = field(default_factory=PresenceOptions)
     directory: DirectoryOptions = field(default_factory=DirectoryOptions)
+    admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     cards: CardOptions = field(default_factory=CardOptions)
     retention: RetentionOptions = field(default_factory=RetentionOptions)
     agents: HttpAgentOptions = field(default_factory=HttpAgentOptions)

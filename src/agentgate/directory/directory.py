@@ -101,6 +101,7 @@ class Directory(Service):
         self._instances: dict[str, Instance] = {}
         self._skills: dict[tuple[str, str], set[str]] = {}  # (tenant, task type) -> names of agents that declare it
         self.quotas: dict[tuple[str, str], AgentQuota] = {}
+        self.off: set[tuple[str, str]] = set()
         self._version = 0
         # Of this version, once somebody asked: of everybody (None), and of single tenants.
         self._snapshots: dict[str | None, RouteSnapshot] = {}
@@ -132,7 +133,7 @@ class Directory(Service):
                     presence = Presence(self._presence, now, expected=True)
                     self._add(Instance(name, agent, route.card, presence, route.endpoints.get(name)))
             agent.settings = route.settings
-            self._note_quota(agent)
+            self._note_settings(agent)
             self._reindex(agent)
             self._forget_if_gone(agent)
         self._version = (snapshot.version // VERSION_BLOCK + 1) * VERSION_BLOCK
@@ -167,7 +168,7 @@ class Directory(Service):
         if known is None:
             return None
         known.set(settings)
-        self._note_quota(known)
+        self._note_settings(known)
         self._forget_if_gone(known)
         self._changed()
         return known.route
@@ -195,6 +196,10 @@ class Directory(Service):
         self._changed()
         self._schedule(known)
         self._tell(known)
+
+    def knows(self, instance: str) -> bool:
+        """Whether it is there, or may come back."""
+        return instance in self._instances
 
     def seen(self, instance: str) -> None:
         """Any frame came from it."""
@@ -322,11 +327,17 @@ class Directory(Service):
         if self._saver is not None:
             self._saver.changed()
 
-    def _note_quota(self, agent: Agent) -> None:
+    def _note_settings(self, agent: Agent) -> None:
+        """What is asked on every call is looked up here, not in the routes."""
+        known_as = agent.tenant, agent.name
         if agent.settings.quota is not None:
-            self.quotas[agent.tenant, agent.name] = agent.settings.quota
+            self.quotas[known_as] = agent.settings.quota
         else:
-            self.quotas.pop((agent.tenant, agent.name), None)
+            self.quotas.pop(known_as, None)
+        if agent.settings.off is not None:
+            self.off.add(known_as)
+        else:
+            self.off.discard(known_as)
 
     def _schedule(self, instance: Instance) -> None:
         deadline = instance.presence.next_deadline()

@@ -24,5 +24,7 @@ class Counters:
     checks: int = 0
     protocol_errors: int = 0
     http_answers: Counter[str] = field(default_factory=Counter)  # of HTTP agents, by class of status, or how it failed
+    registrations: int = 0  # hellos of agents that were taken
+    registrations_put_off: int = 0  # and those that were told to come again
     outcomes: Counter[str] = field(default_factory=Counter)  # by code; "" is success
     would: Counter[str] = field(default_factory=Counter)  # decisions of observe mode

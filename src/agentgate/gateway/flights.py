@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, Literal
 
-from agentgate.model import KeyId, Outcome
+from agentgate.model import KeyId, Outcome, plain
 from agentgate.runtime.later import Later, first
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Flight:
         if not self.units:
             return "it waits for its turn at the target"
         notes = [note for unit in self.units for note in unit.notes[-1:]]
-        running = ", ".join(sorted(f"{unit.id} at {unit.instance}" for unit in self.units))
+        running = ", ".join(sorted(f"{unit.id} at {plain(unit.instance)}" for unit in self.units))
         return f"running as {running}" + (f"; last heard: {notes[-1]}" if notes else "")
 
     async def join(self, passage: Passage) -> JoinEnd | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from agentgate.core.abuse import Abuse
+from agentgate.core.admission import Admission
 from agentgate.core.backoff import Backoff
 from agentgate.core.breakers import Breakers
 from agentgate.core.budget import RetryBudget
@@ -45,6 +46,8 @@ from agentgate.gateway.parts import Parts
 from agentgate.gateway.passage import Passage
 from agentgate.gateway.peers import Peers
 from agentgate.gateway.pipeline import Pipeline
+from agentgate.gateway.reach import Reach
+from agentgate.gateway.registrations import Registrations
 from agentgate.gateway.rejoin import Rejoin
 from agentgate.gateway.schemas import Schemas
 from agentgate.gateway.session import Session
@@ -58,7 +61,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from agentgate.core.slots import SlotTicket
-    from agentgate.model.link import StopKind
     from agentgate.ports.clock import Chance, Clock
     from agentgate.ports.http import HttpClient
     from agentgate.ports.routes import Routes
@@ -97,14 +99,18 @@ class Gateway(Service):
         self.ledger = Ledger(store, clock, options.name, lifetime.epoch)
         self.flights = Flights(options.calls.flights_max)
         self.peers = Peers(clock, options.calls)
-        self.http_agents = self._make_http_agents(http)
         self.parkings = {
             "rate": Parking(self.rate, clock),
             "chain_guard": Parking(self.guard, clock),
             "cool_down": Parking(self.cool_down, clock),
             "slot": Parking(self.slots, clock),
         }
+        self._reach = Reach(self.peers)
         self.units = self._make_units()
+        self._registrations = Registrations(
+            self.admission, routes=routes, units=self.units, clock=clock, counters=self.counters
+        )
+        self.http_agents = self._reach.http = self._make_http_agents(http)
         self._id_prefix = f"{lifetime.epoch:x}{chance.token_hex(ID_PREFIX_BYTES)}"
         self._ids = 0
         schemas = Schemas()
@@ -130,7 +136,7 @@ class Gateway(Service):
             options=options.calls,
         )
         self._link = self._make_link(lifetime.epoch, schemas)
-        self._http = self._make_http_dispatch(schemas)
+        self._reach.dispatch = self._make_http_dispatch(schemas)
         self.front = self._make_front()
         self.known_calls = KnownCalls(self.flights, self.ledger, clock)
         self.peers.on_drain = routes.drain
@@ -203,13 +209,14 @@ class Gateway(Service):
         self.timeouts = Timeouts(options.timeout, draw, fixed=fixed)
         self.backoff = Backoff(options.retry)
         self.budget = RetryBudget(options.budget)
+        self.admission = Admission(options.admission, draw)
 
     def _make_units(self) -> Units:
         return Units(
             release=self._release_slot,
             overstay=self._overstay_slot,
-            send_stop=self._send_stop,
-            zombies_found=self._zombies_found,
+            send_stop=self._reach.send_stop,
+            zombies_found=self._reach.zombies_found,
             guard=self.guard,
             timeouts=self.timeouts,
             ledger=self.ledger,
@@ -224,6 +231,7 @@ class Gateway(Service):
             http,
             routes=self._routes,
             peers=self.peers,
+            registrations=self._registrations,
             clock=self._clock,
             options=self.options.agents,
             instances_max=self.options.calls.peers_max,
@@ -293,6 +301,7 @@ class Gateway(Service):
             spawn=self._task,
             peers=self.peers,
             http_agents=self.http_agents,
+            registrations=self._registrations,
             units=self.units,
             rejoin=self._rejoin,
             entry=self._entry,
@@ -340,22 +349,7 @@ class Gateway(Service):
             attempt=call.attempt,
             unrecorded=call.keyed and not unit.keyed,
         )
-        if self.http_agents.get(unit.instance) is not None:
-            return self._http.invoke(unit, params)
-        return self.peers.invoke(unit, params)
-
-    def _send_stop(self, unit: Unit, kind: StopKind, reason: str) -> None:
-        if self.http_agents.get(unit.instance) is not None:
-            self._http.send_stop(unit, kind, reason)
-        else:
-            self.peers.send_stop(unit, kind, reason)
-
-    def _zombies_found(self, instance: str, zombies: int) -> None:
-        agent = self.http_agents.get(instance)
-        if agent is not None:
-            self._http.zombies_found(agent, zombies)
-        else:
-            self.peers.zombies_found(instance, zombies)
+        return self._reach.invoke(unit, params)
 
     def _release_slot(self, ticket: SlotTicket, outcome: Outcome) -> None:
         self.slots.settle(ticket, outcome, self._clock.now())

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentgate.core.abuse import AbuseOptions
+from agentgate.core.admission import AdmissionOptions
 from agentgate.core.backoff import BackoffOptions
 from agentgate.core.breaker import BreakerOptions
 from agentgate.core.budget import BudgetOptions
@@ -42,4 +43,5 @@ class GatewayOptions:
     budget: BudgetOptions
     calls: CallOptions
     agents: HttpAgentOptions
+    admission: AdmissionOptions
     silent_s: float  # of the presence of instances

@@ -18,12 +18,14 @@ import structlog
 
 from agentgate.core.endpoint import AllowList, Site, check_path, preferred, read_endpoint
 from agentgate.gateway.http_request import head_of, probe_request
+from agentgate.gateway.registrations import come_again
 from agentgate.model import Card, Endpoint, HttpAnswer, HttpEnd, Problem, RouteSnapshot, logged, plain, problem
 from agentgate.ports.http import Place
 
 if TYPE_CHECKING:
     from agentgate.gateway.http_options import HttpAgentOptions
     from agentgate.gateway.peers import Peers
+    from agentgate.gateway.registrations import Registrations
     from agentgate.ports.clock import Clock
     from agentgate.ports.http import Exchange, HttpClient, Upstream
     from agentgate.ports.routes import Routes
@@ -43,7 +45,7 @@ class HttpAgent:
         self.instance = instance
         self.endpoint = endpoint
         self.site: Site
-        self.heads: dict[str, str] = {}  # the beginning of a request, by task type
+        self._heads: dict[str, str] = {}
         self.upstream: Upstream
         self.probing: Upstream
         self.probe = b""
@@ -56,8 +58,13 @@ class HttpAgent:
         self.is_leaving = False
 
     def head(self, task_type: str) -> str:
-        """The beginning of a request; another instance of the agent may have declared what this one has not."""
-        return self.heads.get(task_type) or head_of(self.site, task_type)
+        """The beginning of a request; kept for what its own card declares, which is bounded."""
+        head = self._heads.get(task_type)
+        if head is None:
+            head = head_of(self.site, task_type)
+            if self.card.skill(task_type) is not None:
+                self._heads[task_type] = head
+        return head
 
     def close(self) -> None:
         """Call it no more."""
@@ -74,6 +81,7 @@ class HttpAgents:
         *,
         routes: Routes,
         peers: Peers,
+        registrations: Registrations,
         clock: Clock,
         options: HttpAgentOptions,
         instances_max: int,
@@ -81,6 +89,7 @@ class HttpAgents:
         self._client = client
         self._routes = routes
         self._peers = peers
+        self._registrations = registrations
         self._clock = clock
         self._options = options
         self._allowed = AllowList(options.endpoint_allow)
@@ -126,6 +135,10 @@ class HttpAgents:
                 check_path(probe)
         except ValueError as error:
             return problem("bad_request", detail=str(error))
+        if instance not in self._agents:
+            wait_s = self._registrations.ask(instance)
+            if wait_s is not None:
+                return problem("overloaded", retry_after_s=wait_s, detail=come_again(wait_s))
         found = await self._addresses(site, self._agents.get(instance), url)
         if isinstance(found, Problem):
             return found
@@ -168,11 +181,12 @@ class HttpAgents:
 
     # --- what the directory says
 
-    def joined(self, instance: str) -> None:
-        """The directory knows it."""
+    def joined(self, instance: str, card: Card) -> None:
+        """The directory knows it, by a card that its other instances may share."""
         known = self._agents.get(instance)
         if known is not None:
             known.is_there = True
+            known.card = card
 
     def draining(self, instance: str) -> None:
         """It gets nothing new, whoever wanted that."""
@@ -239,7 +253,9 @@ class HttpAgents:
                 detail = f"{self._instances_max} instances are registered, which is the bound"
                 return problem("overloaded", retry_after_s=AGAIN_S, detail=detail)
         elif (known.tenant, known.card.agent) != (tenant, card.agent):
-            return problem("forbidden", detail=f"the instance {plain(instance)!r} belongs to another agent")
+            own = f"{card.agent}-1"
+            detail = f"the instance {plain(instance)!r} belongs to another agent; a name like {own!r} is nobody else's"
+            return problem("forbidden", detail=detail)
         elif known.is_leaving:
             detail = f"the instance {plain(instance)!r} is leaving and has {len(known.exchanges)} calls in hand"
             return problem("overloaded", retry_after_s=AGAIN_S, detail=detail)
@@ -288,7 +304,6 @@ class HttpAgents:
         agent.upstream = self._client.upstream(place, 2 * agent.card.concurrency)
         agent.probing = self._client.upstream(place, 1)
         agent.site = site
-        agent.heads = {skill.task_type: head_of(site, skill.task_type) for skill in agent.card.skills}
         agent.probe = probe_request(site, endpoint.probe) if endpoint.probe else b""
         agent.expires_at = self._clock.now() + self._options.ttl_s
 

@@ -59,7 +59,7 @@ class HttpDispatch:
             invoke_request(agent.head(params.task_type), unit.id, params),
             partial(self._ended, agent.instance, unit),
             until=unit.call.deadline + self._late_s,
-            may_repeat=not unit.keyed or unit.call.repeatable,
+            may_repeat=not unit.call.keyed or unit.call.repeatable,
         )
         return True
 

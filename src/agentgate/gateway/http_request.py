@@ -42,7 +42,9 @@ def probe_request(site: Site, path: str) -> bytes:
 def invoke_request(head: str, unit: str, params: InvokeParams) -> bytes:
     """The request that hands a unit to its agent."""
     body = _encode(params.payload)
-    key = f'idempotency-key: "{_quoted(params.key)}"\r\n' if params.key else ""
+    # A check is told the key of the write that it asks about; under a name at which no library takes it for its own.
+    key_name = "idempotency-key" if params.effect == "write" else "agentgate-key"
+    key = f'{key_name}: "{_quoted(params.key)}"\r\n' if params.key else ""
     business_key = f"agentgate-business-key: {_safe(params.business_key)}\r\n" if params.business_key else ""
     left = params.remaining_ms
     text = (

@@ -37,7 +37,7 @@ class Instances:
     def instance_joined(self, agent: str, instance: str, card: Card) -> None:
         """It takes calls; those who wait are served after the units that it reports have been counted."""
         self._slots.join(agent, instance, card.concurrency, self._clock.now())
-        self._http_agents.joined(instance)
+        self._http_agents.joined(instance, card)
         if self._http_agents.get(instance) is not None:
             self._lose_restored(instance)
         asyncio.get_running_loop().call_soon(self._parking.pump)

@@ -17,6 +17,7 @@ from agentgate.gateway import frames, reading
 from agentgate.gateway.answers import judge
 from agentgate.gateway.frames import ErrorResponse, Message, Response
 from agentgate.gateway.peers import Peer, RunningCall
+from agentgate.gateway.registrations import come_again
 from agentgate.gateway.session import Session
 from agentgate.model import (
     AGENT_SCOPE,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from agentgate.gateway.options import CallOptions
     from agentgate.gateway.passage import Passage
     from agentgate.gateway.peers import Peers
+    from agentgate.gateway.registrations import Registrations
     from agentgate.gateway.rejoin import Rejoin
     from agentgate.gateway.schemas import Schemas
     from agentgate.gateway.units import Units
@@ -60,9 +62,10 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
+UNNAMED: Final = "client"  # who leaves its name to its token, where no token is asked for
 UNREADABLE: Final = "(unreadable)"
 PEER_CALLS_AGAIN_S: Final = 1.0
-HELLO_AGAIN_MS: Final = 1000
+HELLO_AGAIN_S: Final = 1.0
 GREETING_S: Final = 1.0  # well below the time for which an instance may be away
 
 
@@ -78,6 +81,7 @@ class LinkService:
         spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]],
         peers: Peers,
         http_agents: HttpAgents,
+        registrations: Registrations,
         units: Units,
         rejoin: Rejoin,
         entry: Entry,
@@ -95,6 +99,7 @@ class LinkService:
         self._spawn = spawn
         self._peers = peers
         self._http_agents = http_agents
+        self._registrations = registrations
         self._units = units
         self._rejoin = rejoin
         self._entry = entry
@@ -113,11 +118,13 @@ class LinkService:
 
     def hello(self, session: Session, request_id: str | int, params: HelloParams) -> None:
         """A process connects. Units it reports that are not in memory are looked up in the ledger first."""
-        if not params.agent and session.identity.name is not None:
-            params = replace(params, agent=session.identity.name)
+        if not params.agent:
+            params = replace(params, agent=session.identity.name or UNNAMED)
         refusal = self._refusal(session.identity, params) or self._bound(session.identity, params)
         if refusal is not None:
             self._refuse(session, request_id, *refusal)
+            return
+        if params.card is not None and not self._admits(session, request_id, params):
             return
         unknown = [report.unit for report in params.units if self._units.get(report.unit) is None]
         if unknown:
@@ -173,12 +180,22 @@ class LinkService:
             return "overloaded", f"{self._options.peers_max} processes are connected, which is the bound"
         return None
 
+    def _admits(self, session: Session, request_id: str | int, params: HelloParams) -> bool:
+        """Whether this agent may register now."""
+        wait_s = self._registrations.ask(qualified(session.identity.tenant, params.instance))
+        if wait_s is not None:
+            self._end_hello(session, request_id, "overloaded", come_again(wait_s), again_s=wait_s)
+        return wait_s is None
+
     def _refuse(self, session: Session, request_id: str | int, code: str, why: str) -> None:
         """Say why and end the connection; a process that may come again is told when."""
         log.warning("hello_refused", reason=why)
+        self._end_hello(session, request_id, code, why, again_s=HELLO_AGAIN_S)
+
+    def _end_hello(self, session: Session, request_id: str | int, code: str, why: str, *, again_s: float) -> None:
         data: dict[str, str | int] = {"code": code}
         if CODES[code].retry == "after":
-            data["retry_after_ms"] = HELLO_AGAIN_MS
+            data["retry_after_ms"] = round(again_s * 1000)
         session.post(ErrorResponse(request_id, ProtocolProblem(code=frames.INVALID_PARAMS, message=why, data=data)))
         session.end(why[:100])
 

@@ -32,6 +32,10 @@ class Identity(Struct, frozen=True, kw_only=True):
         """Whether this scope was given to it."""
         return self.is_trusted or scope in self.scopes
 
+    def may_call(self) -> bool:
+        """Whether it may make calls at all: under its name, or as the agent of that name."""
+        return self.may(SUBMIT) or (self.name is not None and self.may_speak_as(self.name))
+
     def may_speak_as(self, agent: str) -> bool:
         """Whether it may register, serve and call as this agent."""
         return self.may(AGENT_SCOPE + agent)

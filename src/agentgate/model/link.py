@@ -70,7 +70,7 @@ class UnitReport(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class HelloParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who connects. Without a card: a client that only calls. `calls` are the ids of calls it still waits for.
 
-    `agent` may be empty where a token says who it is.
+    A client may leave `agent` empty: it is called as its token is.
     """
 
     agent: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from agentgate.model import AgentQuota, AgentSettings, Card, Endpoint, Route, RouteSnapshot
@@ -36,6 +36,11 @@ class Routes(Protocol):
         """What operators have set, by tenant and agent; it changes in place."""
         ...
 
+    @property
+    def off(self) -> Collection[tuple[str, str]]:
+        """The agents that are switched off, by tenant and name; hardly ever any."""
+        ...
+
     def resolve(self, tenant: str, target: str) -> Route | None:
         """The agent for a target as named: an agent's name, or `skill:<task_type>` (some agent that declares it).
 
@@ -56,6 +61,10 @@ class Routes(Protocol):
 
         One with an endpoint is reached by HTTP, and its signs of life are whatever the gateway takes for them.
         """
+        ...
+
+    def knows(self, instance: str) -> bool:
+        """Whether it is there, or may come back: connected, away, or remembered from before a restart."""
         ...
 
     def seen(self, instance: str) -> None:

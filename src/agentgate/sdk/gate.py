@@ -13,6 +13,7 @@ from agentgate.model.link import DrainParams, InvokeParams, StopKind, Welcome
 from agentgate.sdk import clock
 from agentgate.sdk.calling import CallOptions, call_params, check_options, exchange, value_of
 from agentgate.sdk.connection import Connect
+from agentgate.sdk.credentials import credentials
 from agentgate.sdk.greeting import Identity, not_connected
 from agentgate.sdk.link import Link
 from agentgate.sdk.websocket import gate_url, websocket
@@ -29,9 +30,10 @@ class Gate:
             receipt = await gate.call("order_agent", "confirm", "order_123", {...})
 
     `url`: as `AGENTGATE_URL` says by default, else http://127.0.0.1:7070. `name`: who calls, in keys and for rates; as
-    `AGENTGATE_NAME` says by default, else "client". Entering waits `connect_timeout` seconds for a gate to answer and
-    raises `LinkDown` with a sentence if none does; once entered, it reconnects by itself, and calls under way survive
-    that. `connect` replaces the WebSocket, `draw` the chance, in simulations.
+    `AGENTGATE_NAME` says by default, else the name of the token in `AGENTGATE_TOKEN`, else "client". Entering waits
+    `connect_timeout` seconds for a gate to answer and raises `LinkDown` with a sentence if none does; once entered, it
+    reconnects by itself, and calls under way survive that. `connect` replaces the WebSocket, `draw` the chance, in
+    simulations.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class Gate:
         instance: str | None = None,
     ) -> None:
         self._url = gate_url(url)
-        self.name = name or os.environ.get("AGENTGATE_NAME") or NAME_DEFAULT
+        self.name = name or os.environ.get("AGENTGATE_NAME") or ("" if credentials() else NAME_DEFAULT)
         self._connect_timeout_s = connect_timeout
         self._receiver = _Client()
         self._link = Link(
@@ -65,6 +67,7 @@ class Gate:
         finally:
             up.cancel()
         if self._receiver.up.is_set():
+            self.name = self.name or self._receiver.name
             return self
         refused = running.exception() if running.done() else None
         await self._stop()
@@ -152,6 +155,7 @@ class _Client:
 
     def __init__(self) -> None:
         self.up = asyncio.Event()
+        self.name = ""  # as the gate knows this process
         self.last_error: Exception | None = None
 
     def start(self, unit: str, params: InvokeParams, deadline: float) -> None:
@@ -165,7 +169,7 @@ class _Client:
 
     def link_up(self, welcome: Welcome) -> None:
         """Entered, or connected again."""
-        del welcome
+        self.name = welcome.agent
         self.up.set()
 
     def link_down(self, error: Exception) -> None:

@@ -196,7 +196,8 @@ class Link:
             wait_s = self._reconnect.after_loss_s()
         except (OSError, WireError) as error:
             end = error
-            wait_s = self._reconnect.after_failure_s(error.retry_after_s if isinstance(error, NotNow) else None)
+            named_s = error.retry_after_s if isinstance(error, NotNow) else None
+            wait_s = self._reconnect.after_failure_s(self.now(), named_s)
         finally:
             if connection is not None:
                 await self._close_quietly(connection)
@@ -226,7 +227,7 @@ class Link:
         now = self.now()
         self._is_up = True
         self._heard_at = now
-        self._reconnect.worked()
+        self._reconnect.worked(now)
         self.payload_bytes_max = welcome.payload_bytes_max
         self._inbox.welcomed(now)
         self._inbox.ack(welcome.acked)

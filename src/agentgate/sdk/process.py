@@ -18,6 +18,7 @@ from agentgate.errors import ConfigError, LinkDown
 from agentgate.model.link import DrainParams, Welcome
 from agentgate.sdk import clock
 from agentgate.sdk.agent import Agent
+from agentgate.sdk.credentials import credentials
 from agentgate.sdk.greeting import Identity, not_connected
 from agentgate.sdk.host import AgentHost
 from agentgate.sdk.link import Link
@@ -36,6 +37,7 @@ def run_process(agent: Agent, url: str | None, grace_s: float) -> None:
     """Work until told to stop; exits with a code that says how it ended."""
     try:
         address = gate_url(url)
+        credentials()
         agent.card()
     except ConfigError as error:
         _say(str(error))

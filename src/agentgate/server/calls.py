@@ -134,7 +134,7 @@ class HttpCalls:
                 detail = f"this token is that of {identity.name!r}, which may not call as {caller[:100]!r}"
                 refusal = problem("forbidden", detail=detail)
             caller = identity.name
-        if not _may_call(identity):
+        if not identity.may_call():
             refusal = problem("forbidden", detail=f"a call needs a token with the scope {SUBMIT!r}")
         begun = self._front.call(params, identity.tenant, caller, refusal)
         if isinstance(begun, Outcome):
@@ -227,13 +227,8 @@ def _merged(params: CallBody, said: CallHeaders) -> CallBody:
     return replace(params, **more) if more else params
 
 
-def _may_call(identity: Identity) -> bool:
-    """With the scope, or as the agent that one is."""
-    return identity.may(SUBMIT) or (identity.name is not None and identity.may_speak_as(identity.name))
-
-
 def _may_see(identity: Identity, key: KeyId) -> bool:
-    return identity.name in (None, key.caller) or identity.may(OBSERVE) or identity.may(OPERATE)
+    return identity.name == key.caller or identity.may(OBSERVE) or identity.may(OPERATE)
 
 
 def _is_enforced(mechanisms: Mapping[str, str], name: str) -> bool:

@@ -24,9 +24,11 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 from websockets.typing import Subprotocol
 
+from agentgate.errors import CODES
+from agentgate.model import Identity, Problem
 from agentgate.model.link import LINK_PATH, SUBPROTOCOL
 from agentgate.server import framing
-from agentgate.server.access import access_finding
+from agentgate.server.doorkeeper import Doorkeeper
 from agentgate.server.options import ServerOptions
 from agentgate.server.turns import Turns
 
@@ -61,8 +63,12 @@ class Session(Protocol):
         """The connection has ended."""
         ...
 
+    def end(self, reason: str) -> None:
+        """End the connection, for this reason."""
+        ...
 
-Connect = Callable[[Callable[[bytes], None], Callable[[str], None]], Session]
+
+Connect = Callable[[Callable[[bytes], None], Callable[[str], None], Identity], Session]
 
 
 @dataclass
@@ -71,12 +77,19 @@ class Links:
 
     connect: Connect
     options: ServerOptions
+    doorkeeper: Doorkeeper
     open: set[LinkProtocol] = field(default_factory=set)
     turns: Turns = field(default_factory=Turns)
     is_stopping: bool = False
     accepted: int = 0
     refused: int = 0
     cut: int = 0  # for not reading, or for silence
+
+    def end_fallen(self) -> None:
+        """End the links of those who would not be let in any more."""
+        for link in list(self.open):
+            if link.identity is not None and not self.doorkeeper.stands(link.identity):
+                link.end("the token of this link was revoked or has expired")
 
     def protocol(self) -> type[LinkProtocol]:
         """The class that uvicorn makes an object of for every upgrade."""
@@ -94,6 +107,7 @@ class LinkProtocol(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
         self._session: Session | None = None
+        self.identity: Identity | None = None  # once it was let in
         self._unread = bytearray()  # the beginning of a frame
         self._parts: list[bytes] = []  # of a message in several frames
         self._is_in_parts = False  # what comes next belongs to a message that has begun
@@ -156,6 +170,11 @@ class LinkProtocol(asyncio.Protocol):
         """Uvicorn stops."""
         self.close("the gate stops", code=SERVICE_RESTART)
 
+    def end(self, reason: str) -> None:
+        """From now on nothing of it counts."""
+        if self._session is not None:
+            self._session.end(reason)
+
     # --- what the turns of the loop call
 
     @property
@@ -192,26 +211,34 @@ class LinkProtocol(asyncio.Protocol):
     # --- inside
 
     def _answer_request(self, request: Request) -> None:
-        response = self._refusal(request) or self._ws.accept(request)
+        admitted = self._admit(request)
+        response = self._ws.accept(request) if isinstance(admitted, Identity) else admitted
         self._ws.send_response(response)
-        if self._ws.state is State.OPEN:
+        if self._ws.state is State.OPEN and isinstance(admitted, Identity):
             self.links.accepted += 1
-            self._session = self.links.connect(self.send, self.close)
+            self.identity = admitted
+            self._session = self.links.connect(self.send, self.close, admitted)
             return
         self.links.refused += 1
         log.warning("link_refused", status=response.status_code, reason=response.body.decode()[:200].strip())
 
-    def _refusal(self, request: Request) -> Response | None:
-        """Why this request does not become a link, beyond what the WebSocket protocol itself asks for."""
+    def _admit(self, request: Request) -> Identity | Response:
+        """Who asks for a link, or why there is none, beyond what the WebSocket protocol itself asks for."""
         if self.links.is_stopping:
             return self._ws.reject(503, "the gate stops; connect again in a moment\n")
         if len(self.links.open) > self.links.options.connections_max:
             return self._ws.reject(503, f"this gate has {self.links.options.connections_max} connections already\n")
         if request.path.partition("?")[0] != LINK_PATH:
             return self._ws.reject(404, f"the link is at {LINK_PATH}\n")
-        if finding := access_finding(request.headers.get_all("Host"), ()):
-            return self._ws.reject(403, finding + "\n")
-        return None
+        headers = request.headers
+        admitted = self.links.doorkeeper.admit(headers.get_all("Host"), (), headers.get_all("Authorization"))
+        return admitted if isinstance(admitted, Identity) else self._turned_away(admitted)
+
+    def _turned_away(self, error: Problem) -> Response:
+        response = self._ws.reject(CODES[error.code].http_status, error.detail + "\n")
+        if error.code == "unauthorized":
+            response.headers["WWW-Authenticate"] = "Bearer"
+        return response
 
     def _cut_frames(self, stream: bytes) -> None:
         """Put every complete frame into the backlog."""

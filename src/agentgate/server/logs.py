@@ -28,10 +28,12 @@ def configure_logs(level: Level = "info", *, as_json: bool | None = None) -> Non
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
+    # A trace in colours would show the local variables of every frame; payloads and tokens are among them.
+    plain = structlog.dev.plain_traceback
     last: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if as_json
-        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        else [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
     )
     structlog.configure(
         processors=[*shared, *last],

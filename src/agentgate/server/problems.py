@@ -6,6 +6,7 @@ most of them: `x-should-retry` (the SDKs of model providers) and `grpc-retry-pus
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -112,15 +113,17 @@ def problem_headers(error: Problem) -> list[tuple[bytes, bytes]]:
         headers += NEVER  # a key that runs is waited for, not called again
     elif error.retry_after_ms is not None:
         headers += AGAIN
+    if error.code == "unauthorized":
+        headers.append((b"www-authenticate", b"Bearer"))
     return headers
 
 
-def _respond(error: Problem, status: int | None = None) -> Response[bytes]:
+def _respond(error: Problem, status: int | None = None, more: Mapping[str, str] | None = None) -> Response[bytes]:
     return Response(
         problem_body(error, status),
         status_code=status or CODES[error.code].http_status,
         media_type=MEDIA_TYPE,
-        headers={name.decode(): value.decode() for name, value in problem_headers(error)[1:]},
+        headers={name.decode(): value.decode() for name, value in problem_headers(error)[1:]} | dict(more or {}),
     )
 
 
@@ -134,7 +137,8 @@ def on_http_error(_: Request[Any, Any, Any], error: HTTPException) -> Response[b
     status = error.status_code
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return on_defect(_, error)
-    return _respond(problem(CODE_BY_STATUS.get(status, "bad_request"), detail=error.detail), status)
+    refusal = problem(CODE_BY_STATUS.get(status, "bad_request"), detail=error.detail)
+    return _respond(refusal, status, error.headers)  # such as which methods there are
 
 
 def on_store_error(_: Request[Any, Any, Any], error: StoreError) -> Response[bytes]:

@@ -19,9 +19,9 @@ from agentgate.gateway.gateway import Gateway
 from agentgate.ports.clock import Clock
 from agentgate.runtime.service import Service
 from agentgate.runtime.span_buffer import SpanBuffer
-from agentgate.server.access import admit
 from agentgate.server.calls import HttpCalls
 from agentgate.server.direct_calls import DirectCalls
+from agentgate.server.doorkeeper import Doorkeeper
 from agentgate.server.http import build_http
 from agentgate.server.link import Links
 from agentgate.server.metrics import Metrics
@@ -47,17 +47,23 @@ class ServerService(Service):
         self._options = options
         self._gateway = gateway
         self._view = GateView(gateway=gateway, directory=directory, spans=spans, clock=clock)
-        self.links = Links(gateway.connect, options)
+        self._doorkeeper = Doorkeeper(options, clock.wall)
+        self.links = Links(gateway.connect, options, self._doorkeeper)
+        self._doorkeeper.on_change = self.links.end_fallen
         self.port = 0  # the real one, once it listens
         self.calls = HttpCalls(gateway, clock)
         app = build_http(
             self._view,
             self.calls,
             Metrics(self._view, self.links),
+            self._doorkeeper,
             lambda: self.links.is_stopping,
         )
         direct = DirectCalls.bound(
-            self.calls, admit, bytes_max=options.frame_bytes_max, unread_max=options.queue_bytes_max
+            self.calls,
+            self._doorkeeper.admit_request,
+            bytes_max=options.frame_bytes_max,
+            unread_max=options.queue_bytes_max,
         )
         self._server = _Uvicorn(
             uvicorn.Config(
@@ -83,6 +89,7 @@ class ServerService(Service):
         return f"http://{host}:{self.port}"
 
     async def _start(self) -> None:
+        self._doorkeeper.open()
         listener = _listen(self._options)
         self.port = listener.getsockname()[1]
         self._spawn(self._server.serve(sockets=[listener]))
@@ -91,6 +98,7 @@ class ServerService(Service):
 
     async def _stop(self) -> None:
         """Take nothing new, let running calls end, then close every connection."""
+        self._doorkeeper.close()
         self.links.is_stopping = True
         self._gateway.stop_taking()
         for server in self._server.servers:

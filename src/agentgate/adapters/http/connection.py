@@ -242,7 +242,9 @@ class Connection(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """All of an answer is there."""
-        if self._status and not self._is_complete:
+        if not self._status:  # an interim answer: the server has read the request, and has nothing to say yet
+            self._began_at = 0.0
+        elif not self._is_complete:
             assert self._parser is not None
             self._is_complete = True
             self._stays_open = self._parser.should_keep_alive()  # asked later, it would speak of the next answer

@@ -15,3 +15,7 @@ FROM (
     ORDER BY blocks.id DESC
     LIMIT ?
 )
+
+-- name: read_page
+-- Blocks before one, the newest first.
+SELECT id, spans FROM blocks WHERE id < ? ORDER BY id DESC LIMIT ?

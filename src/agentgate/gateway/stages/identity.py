@@ -6,9 +6,11 @@ the trace has been opened, so that a refused call leaves a span like any other.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, ClassVar
 
 from agentgate.core.keys import check_parts
+from agentgate.gateway.stage import answered
 from agentgate.model import Outcome, failure
 
 if TYPE_CHECKING:
@@ -27,11 +29,11 @@ class Identity:
     def __init__(self, parts: Parts) -> None:
         self._clock = parts.clock
 
-    async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
+    def __call__(self, passage: Passage, onward: Onward) -> Awaitable[Outcome]:
         """Go onward with a request that is in order."""
         refusal = passage.refusal or check_parts(passage.call)
         if refusal is not None:
-            return Outcome(error=refusal)
+            return answered(Outcome(error=refusal))
         if self._clock.now() >= passage.call.deadline:
-            return failure("deadline_exceeded", detail="no time was left when the call arrived")
-        return await onward(passage)
+            return answered(failure("deadline_exceeded", detail="no time was left when the call arrived"))
+        return onward(passage)

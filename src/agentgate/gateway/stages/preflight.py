@@ -6,13 +6,15 @@ still be refused later, when the permit is really taken.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec.structs import replace
 
 from agentgate.core.switch import caller_refusal, target_refusal
-from agentgate.model import CHECK_PREFIX, SKILL_PREFIX, Call, Card, Outcome, Problem, Skill, problem
+from agentgate.gateway.stage import answered
+from agentgate.model import CHECK_PREFIX, SKILL_PREFIX, Call, Card, Outcome, Problem, Route, Skill, problem
 
 if TYPE_CHECKING:
     from agentgate.core.policy import Policy
@@ -41,19 +43,18 @@ class Preflight:
         ]
         self._asked = [policy for mechanism, policy in asked if parts.mode(mechanism) == "enforce"]
 
-    async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
+    def __call__(self, passage: Passage, onward: Onward) -> Awaitable[Outcome]:
         """Go onward with a call that knows its agent."""
         refusal = self._resolve(passage) or self._ask(passage)
-        return Outcome(error=refusal) if refusal is not None else await onward(passage)
+        return answered(Outcome(error=refusal)) if refusal is not None else onward(passage)
 
     def _resolve(self, passage: Passage) -> Problem | None:
         call = passage.call
         route = self._parts.routes.resolve(call.tenant, call.target)
         if route is None:
             return problem("no_route", detail=f"no agent answers to {call.target!r}{self._meant(call)}")
-        off = target_refusal(route) or caller_refusal(self._parts.routes.resolve(call.tenant, call.caller), call)
-        if off is not None:
-            return off
+        if self._parts.routes.off and (refusal := self._switched_off(route, call)) is not None:
+            return refusal
         skill = route.card.skill(call.task_type)
         if skill is None:
             return problem("no_route", detail=_offers(route.card, call.task_type))
@@ -69,6 +70,9 @@ class Preflight:
             skill_timeout_s=skill.timeout_s,
         )
         return self._fits(skill, route.agent, call.payload) or self._waits_for_itself(passage.call)
+
+    def _switched_off(self, target: Route, call: Call) -> Problem | None:
+        return target_refusal(target) or caller_refusal(self._parts.routes.resolve(call.tenant, call.caller), call)
 
     def _waits_for_itself(self, call: Call) -> Problem | None:
         """An exclusive key that a unit further up the chain holds will not be free before this call has ended."""

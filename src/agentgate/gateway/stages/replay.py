@@ -9,6 +9,7 @@ with what it would have got; so does one that the store does not answer at once.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
@@ -43,10 +44,11 @@ class Replay:
         self._ledger = parts.ledger
         self._observes = parts.mode(self.mechanism) == "observe"
 
-    async def __call__(self, passage: Passage, onward: Onward) -> Outcome:
-        """Answer a repeat, or go onward as the owner of the key's flight."""
-        if not passage.call.keyed:
-            return await onward(passage)
+    def __call__(self, passage: Passage, onward: Onward) -> Awaitable[Outcome]:
+        """Answer a repeat, or go onward as the owner of the key's flight; with a read there is nothing to look up."""
+        return self._once(passage, onward) if passage.call.keyed else onward(passage)
+
+    async def _once(self, passage: Passage, onward: Onward) -> Outcome:
         body = fingerprint(passage.call.payload)
         key = passage.call.key_id
         if self._observes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from agentgate.core.policy import Park, Refuse, Ticket
 from agentgate.core.slots import SlotTicket
 from agentgate.core.switch import target_refusal
-from agentgate.model import Outcome, plain
+from agentgate.model import Call, Outcome, Problem, plain
 
 if TYPE_CHECKING:
     from agentgate.gateway.parts import Parts
@@ -39,8 +39,7 @@ class Slot:
         entered = self._clock.now()
         passage.queued_s = 0.0
         call = passage.call
-        off = target_refusal(self._parts.routes.resolve(call.tenant, plain(call.agent)))  # since it was let in
-        if off is not None:
+        if self._parts.routes.off and (off := self._switched_off(call)) is not None:  # since it was let in
             return Outcome(error=off)
         decision = self._slots.admit(call, entered)
         if isinstance(decision, Park):
@@ -61,6 +60,9 @@ class Slot:
                 passage.slot = None
                 self._slots.abandon(ticket, self._clock.now())
                 self._parking.pump()
+
+    def _switched_off(self, call: Call) -> Problem | None:
+        return target_refusal(self._parts.routes.resolve(call.tenant, plain(call.agent)))
 
     def _parked(self, passage: Passage, ticket: Ticket) -> None:
         """Whoever takes the flight over goes on at this place; a long queue may open the breaker."""

@@ -15,6 +15,7 @@ from agentgate.server.api.findings import findings
 from agentgate.server.api.health import healthz, metrics, readyz
 from agentgate.server.api.instances import register, unregister
 from agentgate.server.api.quota import drop_quota, set_quota
+from agentgate.server.api.schema import schema
 from agentgate.server.api.switch import switch_agent
 
 HANDLERS: Final[list[HTTPRouteHandler]] = [
@@ -34,4 +35,5 @@ HANDLERS: Final[list[HTTPRouteHandler]] = [
     drop_quota,
     register,
     unregister,
+    schema,
 ]

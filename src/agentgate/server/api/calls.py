@@ -35,7 +35,7 @@ async def make_call(state: State, request: Request[Any, Any, Any]) -> Response[b
     return _response(await state.calls.answer(tuple(request.scope["headers"]), await request.body(), identity))
 
 
-@get(CALLS_PATH + "/{name:str}", opt=requires(SUBMIT) | documented(doc.LOOK))
+@get(CALLS_PATH + "/{name:str}", opt=requires(SUBMIT, OBSERVE, OPERATE) | documented(doc.LOOK))
 async def look(state: State, request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
     """What became of a keyed call, as the call itself would have been answered."""
     scope = request.scope

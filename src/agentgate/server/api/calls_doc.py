@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from agentgate.model import RecordState
 from agentgate.server.api.doc import Doc, Parameter, Shown
@@ -45,7 +45,7 @@ class CallList(Struct, frozen=True, kw_only=True):
     next: str | None
 
 
-ID: Final = "kla5vcmRlcl9hZ2VudKRzaG9wp2NvbmZpcm2pb3JkZXJfMTIzo3J1bg"
+ID: Final = "klatvcmRlcl9hZ2VudKRzaG9wp2NvbmZpcm2pb3JkZXJfMTIzo3J1bg"
 KEY: Final = "shop:confirm:order_123:run"
 TRACE: Final = "0af7651916cd43dd8448eb211c80319c"
 
@@ -186,7 +186,12 @@ LIST: Final = Doc(
     parameters=(
         Parameter(name="state", type=RecordState, example="unknown", meaning="Only those in this state."),
         Parameter(name="target", type=str, example="order_agent", meaning="Only those to this target, as named."),
-        Parameter(name="limit", type=int, example=100, meaning="At most so many, up to 1000 [100]."),
+        Parameter(
+            name="limit",
+            type=Annotated[int, Meta(ge=1, le=1000)],
+            example=100,
+            meaning="At most so many, up to 1000 [100].",
+        ),
         Parameter(name="after", type=str, meaning="`next` of the page before."),
     ),
 )

@@ -10,6 +10,7 @@ from litestar.datastructures import State
 from litestar.params import FromPath, QueryParameter
 
 from agentgate.model import OBSERVE, Span, problem
+from agentgate.server.api.doc import Doc, Parameter, Shown, documented
 from agentgate.server.api.scope import identity_of, requires
 from agentgate.server.problems import Refused
 
@@ -24,7 +25,46 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True):
     spans: list[Span]
 
 
-@get("/v1/chains/{asked:path}", opt=requires(OBSERVE))
+_DOC: Final = Doc(
+    answers={
+        200: Shown(
+            type=Chain,
+            example={
+                "asked": "order_123",
+                "truncated": False,
+                "spans": [
+                    {
+                        "trace_id": "0af7651916cd43dd8448eb211c80319c",
+                        "span_id": "b7ad6b7169203331",
+                        "kind": "call",
+                        "call_id": "c1a2b",
+                        "caller": "shop",
+                        "target": "order_agent",
+                        "agent": "order_agent",
+                        "task_type": "confirm",
+                        "business_key": "order_123",
+                        "key": "shop:confirm:order_123:run",
+                        "started_at": 1796035331.27,
+                        "wait_ms": 41.7,
+                    }
+                ],
+            },
+        )
+    },
+    errors=("bad_request", "not_found"),
+    parameters=(
+        Parameter(
+            name="limit",
+            type=Annotated[int, msgspec.Meta(ge=1, le=SPANS_MAX)],
+            example=100,
+            meaning="At most so many spans, up to 1000 [1000].",
+        ),
+    ),
+    path_examples={"asked": "order_123"},
+)
+
+
+@get("/v1/chains/{asked:path}", opt=requires(OBSERVE) | documented(_DOC))
 async def chain(
     state: State,
     request: Request[Any, Any, Any],

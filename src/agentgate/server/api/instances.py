@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, Final
 
 import msgspec
@@ -10,13 +11,16 @@ from litestar.datastructures import State
 from litestar.params import FromPath
 
 from agentgate.core import payload
+from agentgate.core.keys import name_flaw
 from agentgate.errors import WireError
 from agentgate.model import AGENT_SCOPE, Card, Identity, Problem, Skill, Tier, problem, qualified
+from agentgate.server.api.doc import Doc, Shown, documented
 from agentgate.server.api.scope import identity_of, requires
 from agentgate.server.problems import Refused
 
 PATH: Final = "/v1/agents/{agent:str}/instances/{instance:str}"
 AS_ITSELF: Final = requires(AGENT_SCOPE + "{agent}")  # of the path: an agent registers as itself only
+BODY_S: Final = 10.0  # for a card to arrive
 BODY_BYTES_MAX: Final = 524_288  # twice the largest card; what a card may have is checked by the directory
 
 
@@ -41,16 +45,48 @@ class Registered(msgspec.Struct, frozen=True, kw_only=True):
     renew_after_s: float
 
 
-@put(PATH, opt=AS_ITSELF, request_max_body_size=BODY_BYTES_MAX)
+_EXAMPLES: Final = {"agent": "stock_agent", "instance": "stock-1"}
+_REGISTER: Final = Doc(
+    answers={
+        200: Shown(
+            type=Registered,
+            example={
+                "agent": "stock_agent",
+                "instance": "stock-1",
+                "address": "127.0.0.1",
+                "ttl_s": 60.0,
+                "renew_after_s": 20.0,
+            },
+        )
+    },
+    errors=("bad_request", "forbidden", "overloaded", "too_large"),
+    body=Shown(
+        type=Registration,
+        example={
+            "endpoint": "http://127.0.0.1:9000",
+            "probe": "/healthz",
+            "skills": [{"task_type": "reserve"}, {"task_type": "look", "effect": "read"}],
+        },
+    ),
+    path_examples=_EXAMPLES,
+)
+_LEAVE: Final = Doc(
+    answers={204: Shown(type=None, example=None, meaning="It gets nothing new.")},
+    errors=("forbidden", "not_found"),
+    path_examples=_EXAMPLES,
+)
+
+
+@put(PATH, opt=AS_ITSELF | documented(_REGISTER), request_max_body_size=BODY_BYTES_MAX)
 async def register(
     state: State, request: Request[Any, Any, Any], agent: FromPath[str], instance: FromPath[str]
 ) -> Registered:
     """Register an instance, or renew its registration."""
     identity = _speaks_as(request, agent)
     gateway = state.view.gateway
-    said = _read(await request.body(), gateway.options.payload)
+    said = _read(await _body(request), gateway.options.payload)
     card = Card(agent=agent, tier=said.tier, concurrency=said.concurrency, skills=said.skills, version=said.version)
-    known_as = qualified(identity.tenant, instance)
+    known_as = _known_as(identity, instance)
     taken = await gateway.http_agents.register(identity.tenant, card, known_as, said.endpoint, said.probe)
     if isinstance(taken, Problem):
         raise Refused(taken)
@@ -63,15 +99,24 @@ async def register(
     )
 
 
-@delete(PATH, opt=AS_ITSELF)
+@delete(PATH, opt=AS_ITSELF | documented(_LEAVE))
 async def unregister(
     state: State, request: Request[Any, Any, Any], agent: FromPath[str], instance: FromPath[str]
 ) -> None:
     """Leave in good order: nothing new comes, and what is in hand may still be answered."""
     identity = _speaks_as(request, agent)
-    refusal = state.view.gateway.http_agents.leave(identity.tenant, agent, qualified(identity.tenant, instance))
+    refusal = state.view.gateway.http_agents.leave(identity.tenant, agent, _known_as(identity, instance))
     if refusal is not None:
         raise Refused(refusal)
+
+
+async def _body(request: Request[Any, Any, Any]) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_S):
+            return await request.body()
+    except TimeoutError:
+        detail = f"the body was not there within {BODY_S:g} s"
+        raise Refused(problem("bad_request", detail=detail)) from None
 
 
 def _speaks_as(request: Request[Any, Any, Any], agent: str) -> Identity:
@@ -79,6 +124,14 @@ def _speaks_as(request: Request[Any, Any, Any], agent: str) -> Identity:
     if not identity.may_speak_as(agent):
         raise Refused(problem("forbidden", detail=f"that takes the scope {AGENT_SCOPE}{agent}"))
     return identity
+
+
+def _known_as(identity: Identity, instance: str) -> str:
+    """The instance's name inside the gate; what is no name could be that of another tenant's there."""
+    flaw = name_flaw("the instance", instance)
+    if flaw is not None:
+        raise Refused(problem("bad_request", detail=flaw))
+    return qualified(identity.tenant, instance)
 
 
 def _read(body: bytes, options: payload.PayloadOptions) -> Registration:

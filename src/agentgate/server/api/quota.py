@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from agentgate.core.quota import AGENT_PERIOD_S_MAX, UNITS_MAX
 from agentgate.errors import StoreError
 from agentgate.model import OPERATE, AgentQuota, Identity, problem
+from agentgate.server.api.doc import Doc, Shown, documented
 from agentgate.server.api.scope import identity_of, requires
 from agentgate.server.problems import Refused
 
@@ -38,10 +39,25 @@ class QuotaState(msgspec.Struct, frozen=True, kw_only=True):
     quota: QuotaRequest | None = None
 
 
+_EXAMPLE: Final = {"agent": "stock_agent"}
+_SET: Final = Doc(
+    answers={
+        200: Shown(type=QuotaState, example={"agent": "stock_agent", "quota": {"units": 100.0, "per_seconds": 60.0}})
+    },
+    errors=("bad_request", "not_found", "too_large", "store_down"),
+    body=Shown(type=QuotaRequest, example={"units": 100, "per_seconds": 60}),
+    path_examples=_EXAMPLE,
+)
+_DROP: Final = Doc(
+    answers={200: Shown(type=QuotaState, example={"agent": "stock_agent", "quota": None})},
+    errors=("not_found", "store_down"),
+    path_examples=_EXAMPLE,
+)
+
 _request: Final = msgspec.json.Decoder(QuotaRequest)
 
 
-@put(PATH, opt=requires(OPERATE), request_max_body_size=BODY_BYTES_MAX, status_code=HTTPStatus.OK)
+@put(PATH, opt=requires(OPERATE) | documented(_SET), request_max_body_size=BODY_BYTES_MAX, status_code=HTTPStatus.OK)
 async def set_quota(state: State, request: Request[Any, Any, Any], agent: FromPath[str]) -> QuotaState:
     """Limit what may be asked of an agent, from now on and over restarts; what has been asked already counts."""
     try:
@@ -55,7 +71,7 @@ async def set_quota(state: State, request: Request[Any, Any, Any], agent: FromPa
     return QuotaState(agent=agent, quota=asked)
 
 
-@delete(PATH, opt=requires(OPERATE), status_code=HTTPStatus.OK)
+@delete(PATH, opt=requires(OPERATE) | documented(_DROP), status_code=HTTPStatus.OK)
 async def drop_quota(state: State, request: Request[Any, Any, Any], agent: FromPath[str]) -> QuotaState:
     """Take the quota of an agent away."""
     await _configure(state, identity_of(request.scope), agent, None)

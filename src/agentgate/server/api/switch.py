@@ -12,6 +12,7 @@ from litestar.params import FromPath
 
 from agentgate.errors import StoreError
 from agentgate.model import OPERATE, SwitchedOff, problem
+from agentgate.server.api.doc import Doc, Shown, documented
 from agentgate.server.api.scope import identity_of, requires
 from agentgate.server.problems import Refused
 
@@ -35,12 +36,28 @@ class SwitchState(msgspec.Struct, frozen=True, kw_only=True):
     off: SwitchedOff | None = None
 
 
+_DOC: Final = Doc(
+    answers={
+        200: Shown(
+            type=SwitchState,
+            example={
+                "agent": "stock_agent",
+                "on": False,
+                "off": {"by": "ops", "at": 1796035331.27, "reason": "double bookings, see ticket 7"},
+            },
+        )
+    },
+    errors=("bad_request", "not_found", "too_large", "store_down"),
+    body=Shown(type=SwitchRequest, example={"on": False, "reason": "double bookings, see ticket 7"}),
+    path_examples={"agent": "stock_agent"},
+)
+
 _request: Final = msgspec.json.Decoder(SwitchRequest)
 
 
 @put(
     "/v1/agents/{agent:str}/switch",
-    opt=requires(OPERATE),
+    opt=requires(OPERATE) | documented(_DOC),
     request_max_body_size=BODY_BYTES_MAX,
     status_code=HTTPStatus.OK,
 )

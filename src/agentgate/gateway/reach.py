@@ -1,0 +1,43 @@
+"""How an instance is reached: over the link it holds, or by a request to its endpoint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentgate.gateway.http_agents import HttpAgents
+    from agentgate.gateway.http_dispatch import HttpDispatch
+    from agentgate.gateway.peers import Peers
+    from agentgate.gateway.units import Unit
+    from agentgate.model.link import InvokeParams, StopKind
+
+
+class Reach:
+    """One way for all units; `http` and `dispatch` are set once, by the gateway, which builds them from its units."""
+
+    http: HttpAgents
+    dispatch: HttpDispatch
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+
+    def invoke(self, unit: Unit, params: InvokeParams) -> bool:
+        """Hand a unit to its instance; False when that is not there."""
+        if self.http.get(unit.instance) is not None:
+            return self.dispatch.invoke(unit, params)
+        return self._peers.invoke(unit, params)
+
+    def send_stop(self, unit: Unit, kind: StopKind, reason: str) -> None:
+        """Tell a unit's instance to stop it."""
+        if self.http.get(unit.instance) is not None:
+            self.dispatch.send_stop(unit, kind, reason)
+        else:
+            self._peers.send_stop(unit, kind, reason)
+
+    def zombies_found(self, instance: str, zombies: int) -> None:
+        """So many units of an instance did not stop."""
+        agent = self.http.get(instance)
+        if agent is not None:
+            self.dispatch.zombies_found(agent, zombies)
+        else:
+            self._peers.zombies_found(instance, zombies)
