@@ -156,3 +156,19 @@ def test_a_ticket_of_a_forgotten_agent_ends_without_harm() -> None:
     slots.overstay(plain, 0.0)
     slots.settle(plain, DONE, 0.0)
     assert slots.tick(0.0) == []
+
+
+def test_observing_the_limits_does_not_suspend_the_keys() -> None:
+    """DESIGN 3: locks cannot be observed only; a call over the limit runs, one whose key is held waits."""
+    slots = Slots(SlotOptions(), observes=True)
+    slots.join("bank", "one", 1, 0.0)
+    first, squeezed = admitted(slots, work("o1")), admitted(slots, work("o2"))
+    assert (first.would, squeezed.would) == ("", "would_queue")
+    waits = parked(slots, work("o2"))
+    slots.overstay(squeezed, 0.0)
+    assert woken(slots) == []
+    slots.settle(squeezed, DONE, 0.0)
+    assert woken(slots) == [waits]
+    slots.settle(waits, DONE, 0.0)
+    slots.settle(first, DONE, 0.0)
+    assert slots.outstanding("bank") == 0

@@ -137,7 +137,10 @@ def test_so_many_at_once() -> None:
     """B12: calls under way are counted until they end, whatever they came to."""
     policy = quotas(QuotaLimit(task_type="*", concurrent=2, name="lanes"))
     first, second = admitted(policy, call(), 0.0), admitted(policy, call(), 0.0)
-    assert refused(policy, call(), 0.0) == (1000, "all callers together: 2 calls are under way, 2 may be, by the limit 'lanes'")
+    assert refused(policy, call(), 0.0) == (
+        1000,
+        "all callers together: 2 calls are under way, 2 may be, by the limit 'lanes'",
+    )
     admitted(policy, call(task_type="look"), 0.0)
     policy.settle(first, DONE, 1.0)
     admitted(policy, call(), 1.0)

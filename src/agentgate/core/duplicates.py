@@ -11,19 +11,20 @@ each try (a random one, or one that a model made up) protects from nothing, and 
   says it all, equal bodies are the rule.
 - Another `action` on the same business key is a second effect on purpose, and no duplicate.
 
-How it works. A bounded map from caller, target, task type and the hash of the body that the ledger needs anyway, to the
-business keys seen with it. What is older than the window begins anew. Where many different writes come within the
-window, the oldest are forgotten sooner: then it samples.
+How it works. A map from caller, target, task type and the hash of the body that the ledger needs anyway, to the
+business keys seen with it. It costs every write, so it is as plain as it can be: in order of the last sight, and at its
+bound the first one goes. What is older than the window begins anew. Where more different writes come within the window
+than the map holds, it samples.
 
 Not covered: repeats under the same key, which the ledger answers.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
 
-from agentgate.core.bounded import BoundedMap
 from agentgate.core.ranges import require
 from agentgate.model import Call, Outcome
 
@@ -45,20 +46,13 @@ class DuplicateOptions:
         require(self, "window_s", low=1.0, high=86_400.0, off=True)
 
 
-class _Write:
-    __slots__ = ("at", "keys")
-
-    def __init__(self, key: str, now: float) -> None:
-        self.keys = [key]
-        self.at = now
-
-
 class Duplicates:
     """The bodies of the last writes."""
 
     def __init__(self, options: DuplicateOptions) -> None:
         self._window_s = options.window_s
-        self._writes: BoundedMap[tuple[str, ...], _Write] = BoundedMap(WRITES_MAX)
+        # By body, caller and so on: when an equal was last seen, and under which business keys.
+        self._writes: OrderedDict[tuple[str, ...], tuple[float, tuple[str, ...]]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._writes)
@@ -67,16 +61,17 @@ class Duplicates:
         """A write begins; the business keys of its equals and its own, newest last, if there are any."""
         if self._window_s is None or not call.payload:
             return None
+        writes, key = self._writes, call.business_key
         name = _name(call, fingerprint)
-        known = self._writes.get(name)
-        if known is None or now - known.at > self._window_s:
-            self._writes[name] = _Write(call.business_key, now)
+        known = writes.pop(name, None)
+        if known is None or now - known[0] > self._window_s:
+            writes[name] = (now, (key,))
+            if len(writes) > WRITES_MAX:
+                writes.popitem(last=False)
             return None
-        known.at = now
-        if call.business_key in known.keys:
-            return None
-        known.keys = [*known.keys[1 - KEYS_SHOWN :], call.business_key]
-        return list(known.keys)
+        keys = known[1] if key in known[1] else (*known[1][1 - KEYS_SHOWN :], key)
+        writes[name] = (now, keys)
+        return list(keys) if keys is not known[1] else None
 
     def ended(self, call: Call, fingerprint: str, outcome: Outcome) -> None:
         """The write came to this: if its caller has no reason to try it again, its equals are others."""
@@ -84,14 +79,17 @@ class Duplicates:
         if call.parent_unit or (error is not None and error.sent):
             return
         name = _name(call, fingerprint)
-        known = self._writes.peek(name)
-        if known is not None and call.business_key in known.keys:
-            known.keys.remove(call.business_key)
-            if not known.keys:
-                self._writes.pop(name)
+        known = self._writes.get(name)
+        if known is None:
+            return
+        keys = tuple(key for key in known[1] if key != call.business_key)
+        if keys:
+            self._writes[name] = (known[0], keys)
+        else:
+            del self._writes[name]
 
 
 def _name(call: Call, fingerprint: str) -> tuple[str, ...]:
     """Whose equals they are: those of one chain, or those that a caller makes by itself."""
     chain = call.trace_id if call.parent_unit else ""
-    return call.tenant, call.caller, call.target, call.task_type, fingerprint, chain
+    return fingerprint, call.caller, call.target, call.task_type, call.tenant, chain
