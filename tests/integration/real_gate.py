@@ -46,8 +46,10 @@ class RunningGate:
         self.server = server
         self.url = server.url
 
-    async def get(self, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None) -> Answer:
-        return await asyncio.to_thread(_ask, self.server.port, method, path, headers or {})
+    async def get(
+        self, path: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, body: str | None = None
+    ) -> Answer:
+        return await asyncio.to_thread(_ask, self.server.port, method, path, headers or {}, body)
 
     async def post(self, path: str, body: object, **headers: str) -> Answer:
         """`_` in the name of a header is `-`."""

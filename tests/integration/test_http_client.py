@@ -72,6 +72,33 @@ async def test_an_answer_is_read_in_every_form(name: str) -> None:
     assert end == answer
 
 
+@realtime
+async def test_a_request_that_was_sent_stays_sent() -> None:
+    """C4: a kept connection breaks after the request has gone, and there is no other one: it may have been acted on."""
+
+    async def once(visit: Visit) -> None:
+        await visit.request()
+        await visit.say(ok(b"[1]"))
+        await visit.request()
+        gone.set()
+        await leave.wait()
+
+    gone, leave = asyncio.Event(), asyncio.Event()
+    async with client() as http:
+        async with wild_server(once) as server:
+            pool = pool_of(http, server)
+            assert isinstance(await ask(pool), HttpAnswer)
+            ended: asyncio.Future[HttpEnd] = asyncio.get_running_loop().create_future()
+            until = asyncio.get_running_loop().time() + ENOUGH_S
+            pool.send(b"POST / HTTP/1.1\r\n\r\n", ended.set_result, until=until, may_repeat=True)
+            await gone.wait()
+            leave.set()
+        end = await ended
+        assert isinstance(end, HttpFailure)
+        assert end.sent
+        pool.close()
+
+
 # --- what is wrong
 
 WRONG: dict[str, tuple[Behaviour, str]] = {

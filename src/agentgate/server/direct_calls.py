@@ -34,6 +34,7 @@ class CallCycle:
     """One request that is a call, and its answer; the attributes without an underscore are what uvicorn looks at."""
 
     __slots__ = (
+        "_expects",
         "_headers",
         "_parts",
         "_pending",
@@ -49,11 +50,12 @@ class CallCycle:
         "response_started",
     )
 
-    def __init__(self, protocol: DirectCalls, headers: Fields, *, keep_alive: bool) -> None:
+    def __init__(self, protocol: DirectCalls, headers: Fields, *, keep_alive: bool, expects: bool) -> None:
         self._protocol = protocol
         self._headers = headers
         self._parts: list[bytes] = []
         self._size = 0
+        self._expects = expects  # to be told that its body is welcome
         self._pending: Pending | None = None
         self.identity: Identity | None = None
         self.is_started = False  # the answer to the request before it has been written
@@ -75,6 +77,8 @@ class CallCycle:
         for name, value in self._headers:
             if name == b"content-length" and not self._fits(int(value)):
                 return
+        if self._expects and not self.is_complete:
+            self._protocol.transport.write(CONTINUE)
         self._begin()
 
     def feed(self, part: bytes) -> None:
@@ -135,7 +139,6 @@ class DirectCalls(PatientHttp):
     unread_max: ClassVar[int]  # bytes of answers that a client may leave unread
 
     _direct: CallCycle | None = None  # the request that is being read, if it is a call
-    _answering: CallCycle | None = None  # the one that is being answered
 
     @classmethod
     def bound(
@@ -148,6 +151,7 @@ class DirectCalls(PatientHttp):
     def on_message_begin(self) -> None:
         """Note what a request needs in any case; its ASGI scope is made when it is known to take that way."""
         self._is_in = "head"
+        self._look_at_beginning()
         self.url = b""
         self.headers = []
         self.expect_100_continue = False
@@ -156,10 +160,15 @@ class DirectCalls(PatientHttp):
     def on_headers_complete(self) -> None:
         """Choose the way of this request."""
         parser = self.parser
-        if self.url == PATH and parser.get_method() == b"POST" and not self._is_full() and not parser.should_upgrade():
+        if self.url == PATH and parser.get_method() == b"POST" and not self._is_full() and not self._is_link(parser):
             self._is_in = "body"
+            self._head_bytes = 0
             self._forget_head()
-            self._begin_direct(keep_alive=parser.get_http_version() != "1.0" and parser.should_keep_alive())
+            self._note_offer()
+            is_old = parser.get_http_version() == "1.0"
+            self._begin_direct(
+                keep_alive=not is_old and parser.should_keep_alive(), expects=self.expect_100_continue and not is_old
+            )
             return
         url, headers, expects = self.url, self.headers, self.expect_100_continue
         super().on_message_begin()
@@ -179,6 +188,8 @@ class DirectCalls(PatientHttp):
         if self._direct is None:
             super().on_message_complete()
             return
+        if self._owed:
+            return
         self._is_in = ""
         self._forget_body()
         if not self._direct.response_complete:
@@ -186,15 +197,15 @@ class DirectCalls(PatientHttp):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Callers of unfinished calls are gone."""
-        for cycle in (self._answering, self._direct):
-            if cycle is not None:
+        for cycle in (self._running, self._direct):
+            if isinstance(cycle, CallCycle):
                 cycle.left()
         super().connection_lost(exc)
 
     def send_reply(self, cycle: CallCycle, reply: Reply) -> None:
         """Write an answer; the connection goes on, or ends with it."""
         cycle.response_complete = True
-        self._answering = None
+        self._running = None
         if self.transport.is_closing():
             return
         head = [STATUS_LINE[reply.status]]
@@ -215,22 +226,23 @@ class DirectCalls(PatientHttp):
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         """What uvicorn calls when a pipelined request has its turn."""
         if isinstance(cycle, CallCycle):
-            self._answering = cycle
+            self._running = cycle
             cycle.start()
         else:
             super()._start_asgi_task(cycle, app)
 
-    def _begin_direct(self, *, keep_alive: bool) -> None:
+    def _begin_direct(self, *, keep_alive: bool, expects: bool) -> None:
         before: Any = self.cycle
-        cycle: Any = CallCycle(self, self.headers, keep_alive=keep_alive)
+        cycle: Any = CallCycle(self, self.headers, keep_alive=keep_alive, expects=expects)
         self.cycle = self._direct = cycle
-        if self.expect_100_continue:
-            self.transport.write(CONTINUE)
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((cycle, self.app))
+
+    def _is_link(self, parser: Any) -> bool:
+        return bool(parser.should_upgrade()) and self._should_upgrade()
 
     def _is_full(self) -> bool:
         limit = self.limit_concurrency

@@ -170,9 +170,12 @@ class Pool:
         self._client.start(self, exchange)
 
     def not_connected(self, exchange: Exchange, why: str) -> None:
-        """There is no connection for it, and nothing was sent: what a connection has begun ends there."""
+        """There is no connection for it; what a connection has begun ends there.
+
+        It may have been sent all the same, over a kept connection that broke before its answer.
+        """
         if exchange.connection is None and not exchange.is_over:
-            exchange.end(HttpFailure(sent=False, detail=why))
+            exchange.end(HttpFailure(sent=exchange.was_sent, detail=why))
 
     def opened(self, connection: Connection, exchange: Exchange) -> None:
         """It is connected, for this request."""

@@ -22,6 +22,7 @@ INTERIM_MAX: Final = 8  # 100 and 103 come once or twice; a stream of them is no
 OVERHEAD_MAX: Final = 8  # bytes on the wire for one of the body: chunks of one byte, and then it is enough
 WANTED: Final = frozenset({b"content-encoding", b"retry-after", b"date", b"location"})
 FRAMING: Final = frozenset({b"content-length", b"transfer-encoding"})  # without either, a body ends with its connection
+INTERIM_STATUS_MIN: Final = 100
 FINAL_STATUS_MIN: Final = 200
 
 log = structlog.get_logger("agentgate.http")
@@ -34,7 +35,7 @@ class TooMuch(Exception):
 class Exchange:
     """One request on its way (`ports.http.Exchange`)."""
 
-    __slots__ = ("connection", "is_over", "may_repeat", "on_end", "request", "task", "until")
+    __slots__ = ("connection", "is_over", "may_repeat", "on_end", "request", "task", "until", "was_sent")
 
     def __init__(
         self, request: bytes, on_end: Callable[[HttpEnd], None], until: float, *, may_repeat: bool = False
@@ -44,6 +45,7 @@ class Exchange:
         self.until = until
         self.may_repeat = may_repeat
         self.is_over = False
+        self.was_sent = False
         self.connection: Connection | None = None
         self.task: asyncio.Task[None] | None = None  # that makes a connection for it
 
@@ -57,7 +59,7 @@ class Exchange:
             return True
         if self.task is not None:
             self.task.cancel()
-        return False
+        return self.was_sent
 
     def end(self, end: HttpEnd) -> None:
         """It has come to this; once."""
@@ -217,6 +219,8 @@ class Connection(asyncio.Protocol):
         """A head is there; that of an interim answer says nothing."""
         assert self._parser is not None
         status = self._parser.get_status_code()
+        if status < INTERIM_STATUS_MIN:
+            raise TooMuch(f"what came back is not HTTP: status {status}")
         if status < FINAL_STATUS_MIN:
             self._interim += 1
             self._is_framed = False
@@ -254,6 +258,7 @@ class Connection(asyncio.Protocol):
     def _write(self, exchange: Exchange) -> None:
         assert self._transport is not None
         exchange.connection = self
+        exchange.was_sent = True
         self._transport.write(exchange.request)
 
     def _is_over_bounds(self) -> bool:
