@@ -161,3 +161,16 @@ async def test_who_does_not_read_is_cut(monkeypatch: pytest.MonkeyPatch) -> None
         await gate.until(lambda: len(server.connections) == 0)
         writer.close()
         del reader
+
+
+@realtime
+async def test_the_time_for_a_body_begins_with_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B14: while the request before it is at work nothing is read, and that is not the fault of the next one."""
+    monkeypatch.setattr(PatientHttp, "body_s", 0.6)
+    async with echoing() as (gate, _), connection(gate) as (reader, writer):
+        second = request("o2")
+        writer.write(request("o1", takes_s=0.5) + second[:-10])
+        assert (await answer(reader))[1]["value"] == "o1"
+        await asyncio.sleep(0.3)
+        writer.write(second[-10:])
+        assert (await answer(reader))[1]["value"] == "o2"

@@ -226,7 +226,7 @@ class DirectCalls(PatientHttp):
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         """What uvicorn calls when a pipelined request has its turn."""
         if isinstance(cycle, CallCycle):
-            self._running = cycle
+            self._has_its_turn(cycle)
             cycle.start()
         else:
             super()._start_asgi_task(cycle, app)

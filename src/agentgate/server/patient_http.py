@@ -145,8 +145,15 @@ class PatientHttp(HttpToolsProtocol):
         self._break(problem("bad_request", detail=msg), BAD_REQUEST)
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        self._running = cycle
+        self._has_its_turn(cycle)
         super()._start_asgi_task(cycle, app)
+
+    def _has_its_turn(self, cycle: Any) -> None:
+        """This request is answered now; the time for its body begins here, for nothing was read before."""
+        self._running = cycle
+        if self._body_timer is not None:
+            self._forget_body()
+            self._body_timer = self.loop.call_later(self.body_s, self._end_slow_body)
 
     def _feed(self, data: bytes) -> None:
         if self._owed:
