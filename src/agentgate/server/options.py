@@ -56,7 +56,7 @@ class ServerOptions:
                 raise ValueError(f"hosts are names such as gate.example.com, without a port, not {name!r}")
         if self.host not in LOOPBACK_HOSTS and self.tokens is None:
             raise ValueError(
-                f"host {self.host!r} is not 127.0.0.1, ::1 or localhost; to listen there takes tokens. Type: "
+                f"host {self.host!r} is not 127.0.0.1, ::1 or localhost, which needs tokens. Type: "
                 "agentgate token create NAME --scope submit --file tokens.json, and name the file with --tokens or "
                 "server.tokens"
             )
