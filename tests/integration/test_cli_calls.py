@@ -53,6 +53,7 @@ async def test_a_lost_call_is_found_shown_and_settled() -> None:
         assert [call["key"] for call in found["calls"]] == ["client:pay:o2:run", KEY]
         before = await calls(gate, "show", KEY)
         assert (before.returncode, before.stderr.split(":")[0]) == (4, "outcome_unknown")
+        assert "agentgate calls settle " in before.stderr
         settled = await calls(gate, "settle", KEY, "--as", "done", "--value", '{"receipt": 7}')
         assert (settled.returncode, settled.stderr) == (0, f"{KEY} is done now\n")
         after = await calls(gate, "show", KEY)

@@ -99,6 +99,8 @@ def show(key: KeyOrId, *, target: Target = "", url: Url = None, as_json: AsJson 
     else:
         say(f"{answer['code']}: {answer['detail'] or answer['title']}")
         say(f"  {answer['advice']}")
+        if answer["code"] == "outcome_unknown":
+            say(f"  Once you know: agentgate calls settle {answer.get('key', key)} --as done|failed|not-done")
     if status >= HTTPStatus.BAD_REQUEST:
         raise typer.Exit(EXIT_BY_CODE.get(answer.get("code", ""), exits.FAILED))
 
