@@ -51,7 +51,7 @@ async def test_an_agent_is_limited_while_the_gate_runs(tmp_path: Path) -> None:
         assert agent["quota"] == {"units": 1.0, "per_s": 3600.0}
         async with Gate(gate.url, name="shop") as shop:
             assert await shop.call("stock", "reserve", "order_1", "A-7") == "shelf of A-7"
-            with pytest.raises(CallFailed, match=r"quota_exhausted: shop: 1 of 1 units.*agent=stock"):
+            with pytest.raises(CallFailed, match=r"quota_exhausted: all callers together: 1 of 1 units.*agent=stock"):
                 await shop.call("stock", "reserve", "order_2", "A-7")
     async with running_gate(store) as gate, running_agent(gate, stock_agent()), Gate(gate.url, name="shop") as shop:
         assert await shop.call("stock", "reserve", "order_3", "A-7") == "shelf of A-7"
