@@ -25,7 +25,7 @@ from agentgate.model import Skill
 from agentgate.server.options import ServerOptions
 from agentgate.server.service import ServerService
 from tests.integration.real_gate import Answer, RunningGate
-from tests.integration.wild_server import Visit, WildServer
+from tests.integration.wild_server import Behaviour, Visit, WildServer, answering, ok
 
 # Retries come at once, silence and grace are short; a breaker is in the way of no test but its own.
 QUICK: Final = Settings(
@@ -37,6 +37,8 @@ QUICK: Final = Settings(
     http=HttpOptions(connect_s=1.0, idle_s=0.5, answer_s=2.0),
     agents=HttpAgentOptions(probe_s=0.1, probe_timeout_s=0.3),
 )
+PATH: Final = "/v1/agents/stock/instances/i1"
+SHORT: Final = replace(QUICK, agents=replace(QUICK.agents, ttl_s=0.5))  # registrations end soon
 SKILLS: Final = (
     Skill(task_type="look", effect="read"),
     Skill(task_type="sell"),
@@ -44,6 +46,16 @@ SKILLS: Final = (
     Skill(task_type="book", check=True),
     Skill(task_type="check:book", effect="read"),
 )
+
+
+def numbered(number: int) -> Behaviour:
+    """A server that answers with its number."""
+    return answering(ok(str(number).encode()))
+
+
+async def called(shop: Gate, key: str = "o1") -> Any:
+    """What the stock agent sells, under this key."""
+    return await shop.call("stock", "sell", key, 1)
 
 
 class Names(SystemHttp):

@@ -12,10 +12,14 @@ import pytest
 from agentgate import CallFailed, Gate, OutcomeUnknown
 from agentgate.core.presence import PresenceOptions
 from tests.integration.http_agents import (
+    PATH,
     QUICK,
+    SHORT,
     ask,
+    called,
     hang,
     nothing_held,
+    numbered,
     quick_gate,
     register,
     registered,
@@ -23,19 +27,7 @@ from tests.integration.http_agents import (
 )
 from tests.integration.real_gate import RunningGate
 from tests.integration.realtime import realtime
-from tests.integration.wild_server import Visit, answering, ok, wild_server
-
-PATH = "/v1/agents/stock/instances/i1"
-SHORT = replace(QUICK, agents=replace(QUICK.agents, ttl_s=0.5))
-
-
-def numbered(number: int) -> Any:
-    """A server that answers with its number."""
-    return answering(ok(str(number).encode()))
-
-
-async def called(shop: Gate, key: str = "o1") -> Any:
-    return await shop.call("stock", "sell", key, 1)
+from tests.integration.wild_server import Visit, ok, wild_server
 
 
 @realtime

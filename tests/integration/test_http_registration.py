@@ -20,31 +20,21 @@ from agentgate.server.api import instances
 from agentgate.server.api.scope import IDENTITY_KEY
 from agentgate.server.problems import Refused
 from tests.integration.http_agents import (
+    PATH,
     QUICK,
     Names,
     ask,
+    called,
     card,
     hang,
+    numbered,
     quick_gate,
     register,
     registered,
     state_of,
 )
 from tests.integration.realtime import realtime
-from tests.integration.wild_server import answering, ok, wild_server
-
-PATH = "/v1/agents/stock/instances/i1"
-SHORT = replace(QUICK, agents=replace(QUICK.agents, ttl_s=0.5))
-
-
-def numbered(number: int) -> Any:
-    """A server that answers with its number."""
-    return answering(ok(str(number).encode()))
-
-
-async def called(shop: Gate, key: str = "o1") -> Any:
-    return await shop.call("stock", "sell", key, 1)
-
+from tests.integration.wild_server import wild_server
 
 # --- registering
 
