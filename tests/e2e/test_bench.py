@@ -30,19 +30,18 @@ ASKED_FOR = {
 }
 
 
+def printed_by(*command: str) -> str:
+    """What a measurement printed, which has ended well and by itself."""
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
 def test_the_link_is_measured_in_one_command() -> None:
     """`bench.link --quick --json` ends by itself with every figure asked for, and leaves no process behind."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "bench.link", "--quick", "--json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert msgspec.json.decode(ran.stdout).keys() >= ASKED_FOR
-    found = msgspec.json.decode(ran.stdout, type=Figures)
+    printed = printed_by(sys.executable, "-m", "bench.link", "--quick", "--json")
+    assert msgspec.json.decode(printed).keys() >= ASKED_FOR
+    found = msgspec.json.decode(printed, type=Figures)
     assert found.calls_per_s > found.keyed_calls_per_s * 0.5 > 0
     assert 0 < found.gate_cpu_us_per_call < 10_000
     assert 0 < found.direct_p50_ms <= found.direct_p99_ms
@@ -53,16 +52,8 @@ def test_the_link_is_measured_in_one_command() -> None:
 
 def test_a_registration_storm_is_measured_in_one_command() -> None:
     """A5: `bench.storm --quick --json` ends by itself: everybody is in, and the directory was never above its limit."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "bench.storm", "--quick", "--json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    storms = msgspec.json.decode(ran.stdout, type=dict[str, list[Storm]])["storms"]
+    printed = printed_by(sys.executable, "-m", "bench.storm", "--quick", "--json")
+    storms = msgspec.json.decode(printed, type=dict[str, list[Storm]])["storms"]
     assert [storm.name for storm in storms if storm.registration_ms == 0] == ["before", "after"]
     assert len(storms) == 4
     for storm in storms:
@@ -86,16 +77,8 @@ def test_a_quantile_is_one_of_the_values() -> None:
 
 def test_http_is_measured_beside_others_in_one_command() -> None:
     """`bench.http --json` ends by itself with a row for each way and our ratio to each; no process is left behind."""
-    ran = subprocess.run(
-        [*HTTP, "--json", "--rounds", "2", "--peers", "envoy"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    found = msgspec.json.decode(ran.stdout, type=http_figures.Figures)
+    printed = printed_by(*HTTP, "--json", "--rounds", "2", "--peers", "envoy")
+    found = msgspec.json.decode(printed, type=http_figures.Figures)
     ways = {"direct", "envoy"} if has_envoy() else {"direct"}
     assert found.ratios.keys() == found.ratio_ranges.keys() == ways
     assert found.cpu_ratios.keys() == ways - {"direct"}

@@ -45,10 +45,11 @@ class CallCycle:
         "is_complete",
         "is_started",
         "keep_alive",
-        "message_event",
         "response_complete",
         "response_started",
     )
+
+    message_event: ClassVar[asyncio.Event] = asyncio.Event()  # uvicorn sets it when the client leaves; nobody waits
 
     def __init__(self, protocol: DirectCalls, headers: Fields, *, keep_alive: bool, expects: bool) -> None:
         self._protocol = protocol
@@ -62,7 +63,6 @@ class CallCycle:
         self.is_complete = False  # its body is there
         self.disconnected = False
         self.keep_alive = keep_alive
-        self.message_event = asyncio.Event()
         self.response_started = False
         self.response_complete = False
 
