@@ -13,9 +13,9 @@ from litestar.params import FromPath
 from msgspec.structs import replace
 
 from agentgate.core.quota import AGENT_PERIOD_S_MAX, UNITS_MAX
-from agentgate.errors import StoreError
 from agentgate.model import OPERATE, AgentQuota, Identity, problem
 from agentgate.server.api.doc import Doc, Shown, documented
+from agentgate.server.api.operating import no_such_agent, store
 from agentgate.server.api.scope import identity_of, requires
 from agentgate.server.problems import Refused
 
@@ -82,12 +82,8 @@ async def _configure(state: State, caller: Identity, agent: str, quota: AgentQuo
     directory = state.view.directory
     known = directory.resolve(caller.tenant, agent)
     if known is None or known.agent != agent:
-        raise Refused(problem("not_found", detail=f"there is no agent {agent[:200]!r}; `agentgate agents` names all"))
+        raise no_such_agent(agent)
     directory.configure(caller.tenant, agent, replace(known.settings, quota=quota))
     given = None if quota is None else f"{quota.units:g} units a {quota.per_s:g} s"
     log.warning("agent_quota_set", tenant=caller.tenant, agent=agent, quota=given, by=caller.name)
-    try:
-        await directory.save_now()
-    except StoreError as error:
-        detail = f"the quota of {agent} holds, but that is not stored yet, and a restart would forget it: {error}"
-        raise Refused(problem("store_down", retry_after_s=1.0, detail=detail)) from error
+    await store(directory, f"the quota of {agent} holds")

@@ -10,9 +10,9 @@ from litestar import Request, put
 from litestar.datastructures import State
 from litestar.params import FromPath
 
-from agentgate.errors import StoreError
 from agentgate.model import OPERATE, SwitchedOff, problem
 from agentgate.server.api.doc import Doc, Shown, documented
+from agentgate.server.api.operating import no_such_agent, store
 from agentgate.server.api.scope import identity_of, requires
 from agentgate.server.problems import Refused
 
@@ -68,12 +68,8 @@ async def switch_agent(state: State, request: Request[Any, Any, Any], agent: Fro
     by, reason = caller.name or NOBODY, asked.reason.strip()
     route = state.view.gateway.switch.turn(caller.tenant, agent, on=asked.on, by=by, reason=reason)
     if route is None:
-        raise Refused(problem("not_found", detail=f"there is no agent {agent[:200]!r}; `agentgate agents` names all"))
-    try:
-        await state.view.directory.save_now()
-    except StoreError as error:
-        detail = f"{agent} is switched, but that is not stored yet, and a restart would forget it: {error}"
-        raise Refused(problem("store_down", retry_after_s=1.0, detail=detail)) from error
+        raise no_such_agent(agent)
+    await store(state.view.directory, f"{agent} is switched")
     return SwitchState(agent=agent, on=asked.on, off=route.settings.off)
 
 
