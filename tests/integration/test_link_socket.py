@@ -28,6 +28,8 @@ LINK = [Subprotocol(SUBPROTOCOL)]
 class Peer:
     """What stands behind the socket: keeps what came, and does what a message asks for."""
 
+    serves = False
+
     def __init__(self, send: Callable[[bytes], None], close: Callable[[str], None]) -> None:
         self.send = send
         self.close = close

@@ -81,6 +81,8 @@ class Transport(asyncio.Transport):
 class Peer:
     """Keeps what it is told."""
 
+    serves = False
+
     def __init__(self) -> None:
         self.said: list[bytes | str] = []
 

@@ -72,6 +72,11 @@ class Session:
         self._loop = asyncio.get_running_loop()  # asking for it costs a system call
         self._silence = self._loop.call_later(HELLO_S, self._end_unless_greeted)
 
+    @property
+    def serves(self) -> bool:
+        """Whether an agent is at the other end."""
+        return self.peer is not None and self.peer.card is not None
+
     def on_frame(self, data: bytes | str) -> None:
         """Take one WebSocket message. Never raises."""
         if self.over:

@@ -59,6 +59,11 @@ class Session(Protocol):
         """Take one message."""
         ...
 
+    @property
+    def serves(self) -> bool:
+        """Whether an agent is at the other end."""
+        ...
+
     def closed(self) -> None:
         """The connection has ended."""
         ...
@@ -176,6 +181,11 @@ class LinkProtocol(asyncio.Protocol):
             self._session.end(reason)
 
     # --- what the turns of the loop call
+
+    @property
+    def serves(self) -> bool:
+        """Whether it is an agent's."""
+        return self._session is not None and self._session.serves
 
     @property
     def has_frames(self) -> bool:

@@ -4,6 +4,10 @@ A turn that handled whatever has come would last as long as all of it takes, ten
 everything else would wait that long at each of its steps: the ledger's answers (three a keyed call), timers, health
 checks. So a turn begins a bounded amount of work, counted in bytes because a frame may carry one message or hundreds;
 what is left over goes on in the next turn, one frame a link in turn, after the loop has looked at its sockets.
+
+Agents and callers have a line each and are served by turns. A few agents answer what many callers ask: in one line,
+their answers would wait behind far more new calls than they are themselves, and work that is begun would be finished
+last. With two, neither side can hold up the other.
 """
 
 from __future__ import annotations
@@ -21,6 +25,11 @@ class Reader(Protocol):
     is_in_line: bool  # kept by `Turns`
 
     @property
+    def serves(self) -> bool:
+        """Whether it is an agent's, so that most of what it says answers a call."""
+        ...
+
+    @property
     def has_frames(self) -> bool:
         """Whether anything is left."""
         ...
@@ -36,19 +45,19 @@ class Turns:
     def __init__(self, bytes_a_turn: int = BYTES_A_TURN) -> None:
         self._bytes_a_turn = bytes_a_turn
         self._left = bytes_a_turn
-        self._line: deque[Reader] = deque()
+        self._answering: deque[Reader] = deque()
+        self._calling: deque[Reader] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None  # while a turn is counted
 
     def take(self, reader: Reader) -> None:
         """Handle what this one has read: now if the turn has room for it, else when it is its turn."""
         if reader.is_in_line:
             return
-        if not self._line:
+        if not self._answering and not self._calling:
             self._count_turn()
             while self._left > 0 and reader.has_frames:
                 self._left -= reader.handle_next()
-        if reader.has_frames:
-            self._line_up(reader)
+        self._line_up(reader)
 
     def _count_turn(self) -> None:
         if self._loop is None:
@@ -58,16 +67,20 @@ class Turns:
     def _next_turn(self) -> None:
         self._loop = None
         self._left = self._bytes_a_turn
-        if self._line:
+        if self._answering or self._calling:
             self._count_turn()
-        while self._line and self._left > 0:
-            reader = self._line.popleft()
-            reader.is_in_line = False
-            if reader.has_frames:
-                self._left -= reader.handle_next()
-            if reader.has_frames:
-                self._line_up(reader)
+        while self._left > 0 and (self._answering or self._calling):
+            for line in (self._answering, self._calling):  # both, however large the first frame is
+                if line:
+                    self._serve(line.popleft())
+
+    def _serve(self, reader: Reader) -> None:
+        reader.is_in_line = False
+        if reader.has_frames:
+            self._left -= reader.handle_next()
+        self._line_up(reader)
 
     def _line_up(self, reader: Reader) -> None:
-        reader.is_in_line = True
-        self._line.append(reader)
+        if reader.has_frames:
+            reader.is_in_line = True
+            (self._answering if reader.serves else self._calling).append(reader)
