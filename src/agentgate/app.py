@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -15,6 +16,7 @@ from agentgate.adapters.clock import SystemChance, SystemClock
 from agentgate.adapters.http import SystemHttp
 from agentgate.adapters.memory import MemorySpanStore, MemoryStore
 from agentgate.adapters.sqlite import SpanFilesOptions, SqliteSpanStore, SqliteStore, read_spans
+from agentgate.control.deadlocks import DeadlockTimer
 from agentgate.control.retention import Retention
 from agentgate.directory.directory import Directory
 from agentgate.errors import ConfigError
@@ -123,7 +125,22 @@ class Platform:
                 http=ports.http,
             )
         )
+        await self._start_timer(stack)
         await stack.enter_async_context(Retention(ports.store, ports.spans, self.clock, settings.retention))
+
+    async def _start_timer(self, stack: contextlib.AsyncExitStack) -> None:
+        """The look at the whole wait graph, every now and then."""
+        mode = self.settings.mechanisms.get("wait_graph", "enforce")
+        if mode == "off":
+            return
+        timer = DeadlockTimer(
+            self.gateway.graph,
+            self.clock,
+            self.settings.wait_graph,
+            found=partial(self.gateway.waits.found, "confirmed"),
+            observes=mode == "observe",
+        )
+        await stack.enter_async_context(timer)
 
 
 def system_ports(settings: Settings) -> Ports:

@@ -68,7 +68,7 @@ def test_agents_that_call_one_another_need_one_slot_each() -> None:
 
 
 def test_a_thread_that_waits_keeps_its_slot() -> None:
-    """DESIGN 4.3: a skill that does not say that it rests waits in its slot, so a call back to its agent is in vain."""
+    """DESIGN 4.3: a skill that does not say that it rests waits in its slot, so a call back to its agent is refused."""
 
     async def story() -> None:
         async with gate() as platform:
@@ -82,7 +82,7 @@ def test_a_thread_that_waits_keeps_its_slot() -> None:
             assert counts(platform) == (1, 0)
             assert counts(platform, "bank") == (1, 0)
             assert back.error is not None
-            assert (back.code, back.error.sent) == ("deadline_exceeded", False)
+            assert (back.code, back.error.sent) == ("deadlock", False)
             bank.answer(below, "in vain")
             await asked
             desk.answer(unit, "nothing")

@@ -11,6 +11,7 @@ from typing import Final
 from agentgate.adapters.http import HttpOptions
 from agentgate.config.key import Key
 from agentgate.config.settings import StoreOptions
+from agentgate.control.deadlocks import WaitGraphOptions
 from agentgate.control.retention import RetentionOptions
 from agentgate.core.abuse import AbuseOptions
 from agentgate.core.admission import AdmissionOptions
@@ -69,6 +70,15 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("tracing.keep_days", StoreOptions, "span_days",
         "full days of spans kept beside the current one",
         "the disk fills", "yesterday's failure cannot be looked up"),
+    Key("wait_graph.detect_interval_seconds", WaitGraphOptions, "detect_interval_s",
+        "by when agents that wait for one another are told, counted from the wait that closed the circle",
+        "circles stand for long", "young waits, which mostly end by themselves, are looked at again and again"),
+    Key("wait_graph.slice_seconds", WaitGraphOptions, "slice_s",
+        "how long a look at the graph holds everybody else up at a time",
+        "calls wait for the graph", "a look at a large graph takes long"),
+    Key("wait_graph.grace_seconds", WaitGraphOptions, "grace_s",
+        "how long the waits of the unit that gave way may take to end before a second one has to",
+        "a circle that did not open stands for long", "two give way where one would have done"),
     Key("retention.interval_seconds", RetentionOptions, "interval_s",
         "how often expired records and old days of spans are deleted",
         "they stay a little longer", "the store is busy deleting"),
@@ -411,7 +421,6 @@ KEYS: Final[tuple[Key, ...]] = (
 
 # Keys of the reference configuration whose parts are not built yet: accepted, so that one file serves all versions.
 NOT_BUILT: Final[dict[str, str]] = {
-    "wait_graph.detect_interval_seconds": "the wait graph is not built yet",
     "concurrency.lease_ttl_seconds": "leased locks and documents are not built yet",
     "degradation.triggers.error_rate_threshold": "degradation is not built yet",
     "degradation.triggers.p99_latency_ms_threshold": "degradation is not built yet",

@@ -88,10 +88,9 @@ MECHANISMS: Final[dict[str, Mechanism]] = {
         when_off="one attempt a call, no second one",
     ),
     "wait_graph": Mechanism(
-        modes=NOT_BUILT,
-        meaning="finds who waits for whom in a circle",
+        modes=SWITCH_WITH_OBSERVE,
+        meaning="finds who waits for whom in a circle, refuses what would close one, and has one of it give way",
         when_off="a circle ends by deadline",
-        built=False,
     ),
 }
 

@@ -9,6 +9,7 @@ from typing import Final, get_type_hints
 
 from agentgate.adapters.http import HttpOptions
 from agentgate.config.mechanisms import default_modes
+from agentgate.control.deadlocks import WaitGraphOptions
 from agentgate.control.retention import RetentionOptions
 from agentgate.core.abuse import AbuseOptions
 from agentgate.core.admission import AdmissionOptions
@@ -89,6 +90,7 @@ class Settings:
     directory: DirectoryOptions = field(default_factory=DirectoryOptions)
     admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     cards: CardOptions = field(default_factory=CardOptions)
+    wait_graph: WaitGraphOptions = field(default_factory=WaitGraphOptions)
     retention: RetentionOptions = field(default_factory=RetentionOptions)
     agents: HttpAgentOptions = field(default_factory=HttpAgentOptions)
     http: HttpOptions = field(default_factory=HttpOptions)

@@ -60,6 +60,13 @@ KINDS: Final[dict[str, Kind]] = {
         "Let the caller wait longer than the gate does, or tell the gate its limit with `timeout`; for work that takes "
         "longer than anybody waits, ask again later with the same key.",
     ),
+    "deadlock": Kind(
+        "agents waited for one another in a circle, or were about to",
+        "`cycle`: who waits for whom, by agent, task type and business key; `how`: `refused` where it would have "
+        "closed, or `confirmed` standing; `victim`: the unit whose waits were ended; `trace_id` of a call in it",
+        "Look at the cycle: let one of them pass on what the other needs instead of asking back, or let its handler "
+        "wait without holding a slot (`async def`).",
+    ),
     "breaker_opened": Kind(
         "a target failed so often that it is left alone for a while",
         "`open_s`: how long it is left alone this time",

@@ -21,14 +21,13 @@ from agentgate.core.budget import RetryBudget
 from agentgate.core.chain import ChainGuard
 from agentgate.core.cool_down import CoolDown
 from agentgate.core.duplicates import Duplicates
-from agentgate.core.keys import told_key
 from agentgate.core.patience import Patience
 from agentgate.core.quota import Quotas
 from agentgate.core.rate import RateLimiter
 from agentgate.core.slots import Slots
 from agentgate.core.timeout import Timeouts
-from agentgate.core.traceparent import format_traceparent
-from agentgate.core.unit_token import UnitClaim, UnitTokens
+from agentgate.core.unit_token import UnitTokens
+from agentgate.core.waits import Waits
 from agentgate.gateway.checks import Checks
 from agentgate.gateway.counters import Counters
 from agentgate.gateway.entry import SPAN_ID_BYTES, TRACE_ID_BYTES, Entry
@@ -38,6 +37,7 @@ from agentgate.gateway.gateway_options import GatewayOptions
 from agentgate.gateway.http_agents import HttpAgents
 from agentgate.gateway.http_dispatch import HttpDispatch
 from agentgate.gateway.instances import Instances
+from agentgate.gateway.invoke import Invoke
 from agentgate.gateway.known_calls import KnownCalls
 from agentgate.gateway.ledger import Ledger
 from agentgate.gateway.link import LinkService
@@ -53,9 +53,9 @@ from agentgate.gateway.resting import Resting
 from agentgate.gateway.schemas import Schemas
 from agentgate.gateway.session import Session
 from agentgate.gateway.switch import Switch
-from agentgate.gateway.units import Unit, Units
+from agentgate.gateway.units import Units
+from agentgate.gateway.waits import CallWaits
 from agentgate.model import NEIGHBOUR, Call, Identity, Outcome
-from agentgate.model.link import InvokeParams
 from agentgate.runtime.service import Service
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ class Gateway(Service):
         self._reach = Reach(self.peers)
         self.units = self._make_units()
         self.resting = Resting(self.units, self.slots, self.parkings["slot"], clock)
+        self.waits = self._make_waits()
         self._registrations = Registrations(
             self.admission, routes=routes, units=self.units, clock=clock, counters=self.counters
         )
@@ -160,9 +161,8 @@ class Gateway(Service):
         return await self.run(Passage(filled, self._clock.wall()))
 
     def run(self, passage: Passage) -> Awaitable[Outcome]:
-        """Walk a passage down the path; the unit that makes the call waits for it."""
-        outcome, parent = self.pipeline.run(passage), passage.call.parent_unit
-        return self.resting.during(parent, outcome) if parent else outcome
+        """Walk a passage down the path."""
+        return self.pipeline.run(passage)
 
     def stop_taking(self) -> None:
         """Begin nothing new: only what units call that run already is taken from now on."""
@@ -204,6 +204,7 @@ class Gateway(Service):
         self.patience = Patience()
         self.quotas = Quotas(options.quota, self._routes.quotas)
         self.guard = ChainGuard(options.chain)
+        self.graph = Waits()
         self.tokens = UnitTokens(lifetime.secret.encode())
         self.cool_down = CoolDown(options.cool_down)
         self.slots = Slots(options.slots, observes=options.mechanisms.get("concurrency") == "observe")
@@ -221,12 +222,25 @@ class Gateway(Service):
             send_stop=self._reach.send_stop,
             zombies_found=self._reach.zombies_found,
             guard=self.guard,
+            graph=self.graph,
             timeouts=self.timeouts,
             ledger=self.ledger,
             clock=self._clock,
             counters=self.counters,
             options=self.options.calls,
             answers_early=self.options.mechanisms.get("idempotency") == "observe",
+        )
+
+    def _make_waits(self) -> CallWaits:
+        return CallWaits(
+            self.graph,
+            mode=self.options.mechanisms.get("wait_graph", "enforce"),
+            units=self.units,
+            slots=self.slots,
+            resting=self.resting,
+            routes=self._routes,
+            clock=self._clock,
+            findings=self.findings,
         )
 
     def _make_http_agents(self, http: HttpClient | None) -> HttpAgents:
@@ -282,6 +296,7 @@ class Gateway(Service):
             ledger=self.ledger,
             flights=self.flights,
             units=self.units,
+            waits=self.waits,
             checks=checks,
             schemas=schemas,
             cool_down=self.cool_down,
@@ -293,7 +308,7 @@ class Gateway(Service):
             backoff=self.backoff,
             attempts_max=1 if options.mechanisms.get("retry") == "off" else options.retry.attempts_max,
             budget=self.budget,
-            invoke=self._invoke,
+            invoke=Invoke(self.tokens, self._reach, self._clock, self.counters),
             new_id=self._new_id,
         )
 
@@ -331,29 +346,6 @@ class Gateway(Service):
             left=self._caller_left,
             options=self.options.calls,
         )
-
-    def _invoke(self, unit: Unit) -> bool:
-        """Hand a unit to its process, with a token that says what it is part of."""
-        call = unit.call
-        self.counters.messages += 1
-        token = self.tokens.issue(
-            UnitClaim(unit.id, call.parent_unit, call.trace_id, call.depth, unit.epoch, call.user)
-        )
-        params = InvokeParams(
-            task_type=call.task_type,
-            caller=call.caller,
-            payload=call.payload,
-            business_key=call.business_key,
-            action=call.action,
-            effect=call.effect,
-            key=told_key(call),
-            remaining_ms=max(0, int((call.deadline - self._clock.now()) * 1000)),
-            token=token,
-            traceparent=format_traceparent(call.trace_id, unit.span_id),
-            attempt=call.attempt,
-            unrecorded=call.keyed and not unit.keyed,
-        )
-        return self._reach.invoke(unit, params)
 
     def _release_slot(self, ticket: SlotTicket, outcome: Outcome) -> None:
         self.slots.settle(ticket, outcome, self._clock.now())

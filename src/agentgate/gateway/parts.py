@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from agentgate.gateway.passage import Passage
     from agentgate.gateway.schemas import Schemas
     from agentgate.gateway.units import Unit, Units
+    from agentgate.gateway.waits import CallWaits
+    from agentgate.model import Problem, WaitKind
     from agentgate.ports.clock import Chance, Clock
     from agentgate.ports.routes import Routes
     from agentgate.ports.trace import SpanSink
@@ -56,6 +58,7 @@ class Parts:
     ledger: Ledger
     flights: Flights
     units: Units
+    waits: CallWaits
     checks: Checks
     schemas: Schemas
     cool_down: CoolDown
@@ -73,6 +76,14 @@ class Parts:
     def mode(self, mechanism: str | None) -> Mode:
         """How a mechanism is switched; what cannot be switched is enforced."""
         return "enforce" if mechanism is None else self.modes.get(mechanism, "enforce")
+
+    def closes_knot(self, passage: Passage, kind: WaitKind) -> Problem | None:
+        """Why a call may not wait as it is about to; observed only, that is noted and it waits."""
+        knot = self.waits.check(passage, kind)
+        if knot is not None and self.mode("wait_graph") == "observe":
+            self.note(passage, "would_deadlock")
+            return None
+        return knot
 
     def note(self, passage: Passage, would: str) -> None:
         """Observe mode: write down what enforcing would have done, on the call's span and in a counter."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agentgate.core.slots import SlotTicket
     from agentgate.gateway.flights import Flight
     from agentgate.gateway.units import Unit
+    from agentgate.gateway.waits import CallWait
 
 # From a unit that was given up already, only an answer that would end the call is welcome: it was told to stop, and
 # that it did so, or failed, is no news.
@@ -29,7 +30,9 @@ class Passage(Struct, eq=False):
     refusal: Problem | None = None  # entry: what is wrong with the request itself
     shown_key: str = ""
     notes: list[str] = field(default_factory=list)
+    wait: CallWait | None = None  # wait: of the unit that makes it
     flight: Flight | None = None  # replay: the flight this call owns
+    joined: Flight | None = None  # replay: the flight it waits for
     lost_race: bool = False  # claim: another gateway was faster
     skill: Skill | None = None  # preflight
     attempts: int = 0  # retry
@@ -37,6 +40,7 @@ class Passage(Struct, eq=False):
     attempt_ended_at: float = 0.0
     last_attempt: LastAttempt | None = None  # retry: the attempt that ended the call well
     last_instance: str = ""
+    is_queued: bool = False  # slot: while it waits there
     slot: SlotTicket | None = None  # slot: until a unit takes it over
     slot_taken: SlotTicket | None = None
     queued_s: float = 0.0

@@ -25,6 +25,7 @@ from agentgate.gateway.stages.retry import Retry
 from agentgate.gateway.stages.slot import Slot
 from agentgate.gateway.stages.timeout import Timeout
 from agentgate.gateway.stages.trace import Trace
+from agentgate.gateway.stages.wait import Wait
 
 if TYPE_CHECKING:
     from agentgate.core.policy import Mode
@@ -39,11 +40,11 @@ CALL: tuple[type[Stage], ...] = (
     Rate,
     HoldBack,
     Chain,
+    Wait,
     Replay,
     # here: level, which sheds load while things are bad
     Quota,
     Preflight,
-    # here: wait (opens the call's wait in the wait graph)
     Retry,
 )
 ATTEMPT: tuple[type[Stage], ...] = (Cooling, Slot, Breaker, ClaimKey, Timeout, Dispatch)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agentgate.core.chain import ChainGuard
     from agentgate.core.slots import SlotTicket
     from agentgate.core.timeout import TimeoutPlan, Timeouts
+    from agentgate.core.waits import Waits
     from agentgate.gateway.counters import Counters
     from agentgate.gateway.flights import Flight
     from agentgate.gateway.ledger import Ledger
@@ -51,6 +52,9 @@ class Unit(Struct, eq=False):
     plan: TimeoutPlan | None = None
     token: str = ""
     started_at: float = 0.0
+    effects: int = 0  # writes that it has called for and that were done
+    spent: float = 0.0  # the cost of its calls
+    was_victim: bool = False  # it gave way so that others get on
     rests: bool = False  # while it waits, its slot is free
     cut: bool = False  # its attempt timed out; a late answer replaces the censored sample
     handler_ms: float | None = None
@@ -85,6 +89,7 @@ class Units:
         send_stop: Callable[[Unit, StopKind, str], None],
         zombies_found: Callable[[str, int], None],
         guard: ChainGuard,
+        graph: Waits,
         timeouts: Timeouts,
         ledger: Ledger,
         clock: Clock,
@@ -96,6 +101,7 @@ class Units:
         self._release = release
         self._overstay_slot = overstay
         self._guard = guard
+        self._graph = graph
         self._timeouts = timeouts
         self._ledger = ledger
         self._clock = clock
@@ -249,7 +255,12 @@ class Units:
         if unit.slot is not None:
             slot, unit.slot = unit.slot, None
             self._release(slot, outcome)
+        self._close(unit)
+
+    def _close(self, unit: Unit) -> None:
+        """It begins nothing more, and nobody waits for what it waits for."""
         self._guard.close_unit(unit.id)
+        self._graph.end(unit.id)
 
     def _open_in_chain(self, unit: Unit) -> None:
         self._guard.open_unit(unit.id, unit.call, instance=unit.instance, span_id=unit.span_id, epoch=unit.epoch)
@@ -265,7 +276,7 @@ class Units:
         self._clear_timer(unit)
         if unit.slot is not None:
             self._overstay_slot(unit.slot)
-        self._guard.close_unit(unit.id)
+        self._close(unit)
         zombies = sum(1 for other in self.of_instance(unit.instance) if other.state == "zombie")
         self._zombies_found(unit.instance, zombies)
 

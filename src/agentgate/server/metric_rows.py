@@ -49,6 +49,16 @@ class Row(NamedTuple):
         return PREFIX + self.name + ("_total" if self.kind == "counter" else "")
 
 
+def _found(source: Source) -> dict[str, int]:
+    deadlocks = source.view.gateway.waits.deadlocks
+    return {"refused": deadlocks.refused, "confirmed": deadlocks.confirmed}
+
+
+def _ended(source: Source) -> dict[str, int]:
+    deadlocks = source.view.gateway.waits.deadlocks
+    return {"resolved": deadlocks.resolved, "late": deadlocks.late}
+
+
 def _outcomes(source: Source) -> dict[str, int]:
     return {code or "ok": count for code, count in source.counters.outcomes.items()}
 
@@ -153,6 +163,18 @@ ROWS: Final[tuple[Row, ...]] = (
     Row("resting_units", "gauge", "Units that wait for calls of their own and hold no slot meanwhile",
         "Close to `running_units` for minutes: chains wait for a target that is slow; `agentgate chains` shows whose.",
         _resting),
+    Row("waiting_units", "gauge", "Units in the wait graph: those that wait for somebody",
+        "It comes near `running_units`: everybody waits, and few work.",
+        lambda source: len(source.view.gateway.graph)),
+    Row("deadlocks_found", "counter", "Circles of waits that were found",
+        "Any: agents ask back each other's work; `agentgate findings` shows the circle.",
+        _found, "how"),
+    Row("deadlocks_ended", "counter", "Circles whose waits have all ended",
+        "`late` grows: the unit that gave way did not take another way in time.",
+        _ended, "how"),
+    Row("wait_checks_left", "counter", "Checks that reached too much and were left to the timer",
+        "It grows: chains of waits have thousands of units.",
+        lambda source: source.view.gateway.graph.left),
     Row("http_calls", "gauge", "Open calls over HTTP",
         "Near `calls.http_calls_max`: callers wait for agents that are slow or gone.",
         lambda source: len(source.view.gateway.front)),

@@ -107,7 +107,14 @@ class Replay:
             return failure("key_conflict", detail=f"{passage.key} is running with another body")
         if not passage.call.join:
             return failure("in_progress", retry_after_s=RUNNING_AGAIN_S, detail=flight.state())
-        end = await flight.join(passage)
+        passage.joined = flight
+        try:
+            if self._parts.closes_knot(passage, "join") is not None:
+                detail = f"{flight.state()}; waiting for it would close a cycle of waits"
+                return failure("in_progress", retry_after_s=RUNNING_AGAIN_S, detail=detail)
+            end = await flight.join(passage)
+        finally:
+            passage.joined = None
         if end == TAKE_OVER:
             passage.flight = flight
             passage.call = replace(passage.call, place=flight.place)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from agentgate.core.policy import Park, Refuse, Ticket
+from agentgate.core.policy import Admit, Park, Refuse, Ticket
 from agentgate.core.slots import SlotTicket
 from agentgate.core.switch import target_refusal
 from agentgate.model import Call, Outcome, Problem, plain
@@ -44,7 +44,7 @@ class Slot:
         decision = self._slots.admit(call, entered)
         if isinstance(decision, Park):
             self._parked(passage, decision.ticket)
-            decision = await self._parking.wait(decision.ticket)
+            decision = await self._queue(passage, decision.ticket)
             passage.queued_s = self._clock.now() - entered
         if isinstance(decision, Refuse):
             return Outcome(error=decision.error)
@@ -60,6 +60,18 @@ class Slot:
                 passage.slot = None
                 self._slots.abandon(ticket, self._clock.now())
                 self._parking.pump()
+
+    async def _queue(self, passage: Passage, ticket: Ticket) -> Admit | Refuse:
+        """Wait in the target's queue, unless whoever has the slots waits for this call."""
+        passage.is_queued = True
+        try:
+            knot = self._parts.closes_knot(passage, "slot")
+            if knot is not None:
+                self._slots.abandon(ticket, self._clock.now())
+                return Refuse(knot)
+            return await self._parking.wait(ticket)
+        finally:
+            passage.is_queued = False
 
     def _switched_off(self, call: Call) -> Problem | None:
         return target_refusal(self._parts.routes.resolve(call.tenant, plain(call.agent)))

@@ -1,0 +1,156 @@
+"""Who can still get on: the and/or reduction, begun where somebody asks and done no further than the answer needs.
+
+Decides whether a node (a unit, a pool, or a wait that is asked about) is *live*. The rule is a least fixpoint (DESIGN
+4.4): a node is live when it waits for nothing, or when of every group it waits for at least one member is live. What is
+not live when everything that matters has been looked at is *dead*: it cannot get on by itself.
+
+How it works. Depth first: a node is opened into *branches*, one a group, and the branch on top of the stack opens its
+next member when the one before has been looked at and is not live so far. A member that turns out live closes all
+branches that listen to it; a node without open branches is live, and so on upwards. Nothing is looked at twice, so it
+is linear in what is reached, and it may stop after any node and go on later. Members of a larger group are glanced at
+first: mostly one of them is simply running, and then no other has to be opened.
+
+The answer is exact when the graph stood still meanwhile. When it changed between two pieces of work, what was read is a
+mixture of moments; but nodes that held one another up whenever they were read still come out dead.
+
+Not covered: which of the dead are the reason (`core.knots`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from typing import TypeAlias
+
+from agentgate.core.open_wait import Group, Member, OpenWait
+
+Node: TypeAlias = Member | OpenWait
+Part: TypeAlias = dict[Node, list[Group]]  # nodes, each with groups that hold it up
+
+
+class _Branch:
+    """A group on behalf of its owner, of which `at` members have been begun; closed when one of them is live."""
+
+    __slots__ = ("at", "closed", "group", "owner")
+
+    def __init__(self, owner: Node, group: Group) -> None:
+        self.owner = owner
+        self.group = group
+        self.at = 0
+        self.closed = False
+
+
+class Reduction:
+    """Nodes that were looked at, and what is known of them.
+
+    `read` gives the groups of a node; a unit that is not in `known` has none. `goal`, if given, is the one node that is
+    asked about: everything stops when it is live.
+    """
+
+    __slots__ = (
+        "_closing",
+        "_goal",
+        "_known",
+        "_listeners",
+        "_missing",
+        "_read",
+        "_stack",
+        "live",
+        "nodes",
+        "undecided",
+    )
+
+    def __init__(
+        self, read: Callable[[Node], Iterable[Group]], known: Container[object], goal: Node | None = None
+    ) -> None:
+        self._read = read
+        self._known = known
+        self._goal = goal
+        self._stack: list[_Branch] = []
+        self._closing: list[_Branch] = []
+        self._listeners: dict[Node, list[_Branch]] = {}
+        self._missing: dict[Node, int] = {}
+        self.live: set[Node] = set()
+        self.undecided: dict[Node, list[Group]] = {}  # once nothing is pending: the dead
+        self.nodes = 0  # opened so far
+        if goal is not None:
+            self.begin(goal)
+
+    @property
+    def pending(self) -> bool:
+        """Whether there is more to look at."""
+        return bool(self._stack or self._closing)
+
+    def begin(self, node: Node) -> None:
+        """Ask about this node as well."""
+        if node not in self.live and node not in self._listeners and not self._open(node):
+            self.live.add(node)
+
+    def advance(self, steps_max: int) -> None:
+        """Go on, until nothing is pending or for so many steps; a step opens one node at most."""
+        stack, closing = self._stack, self._closing
+        for _ in range(steps_max):
+            if closing:
+                self._close(closing.pop())
+            elif stack:
+                self._visit(stack[-1])
+            else:
+                return
+
+    def dead_groups(self, node: Node) -> list[Group]:
+        """The groups that hold a dead node up: none of their members is live."""
+        live = self.live
+        return [group for group in self.undecided[node] if live.isdisjoint(group)]
+
+    def _open(self, node: Node) -> bool:
+        """Begin with a node; False: it is live, as far as a glance tells."""
+        self.nodes += 1
+        known, stack = self._known, self._stack
+        if node not in known and type(node) is str:
+            return False
+        groups = []
+        for group in self._read(node):
+            for member in group:
+                if member not in known and type(member) is str:
+                    break  # a running unit: this group asks for nothing more
+            else:
+                if group:
+                    groups.append(group)
+                    stack.append(_Branch(node, group))
+        if not groups:
+            return False
+        self._missing[node] = len(groups)
+        self._listeners[node] = []
+        self.undecided[node] = groups
+        return True
+
+    def _visit(self, branch: _Branch) -> None:
+        """The branch on top of the stack begins its next member, if it still has to."""
+        group, at = branch.group, branch.at
+        branch.at = at + 1
+        if branch.closed or at + 1 == len(group):
+            self._stack.pop()
+            if branch.closed:
+                return
+        member = group[at]
+        if member not in self.live:
+            if member in self._listeners or self._open(member):
+                self._listeners[member].append(branch)
+                return
+            self.live.add(member)
+        self._closing.append(branch)
+
+    def _close(self, branch: _Branch) -> None:
+        """A member of the branch is live; if it was the last branch of its owner, so is the owner."""
+        if branch.closed:
+            return
+        branch.closed = True
+        owner = branch.owner
+        self._missing[owner] -= 1
+        if self._missing[owner]:
+            return
+        del self._missing[owner], self.undecided[owner]
+        self.live.add(owner)
+        self._closing += self._listeners.pop(owner)
+        if owner is self._goal:
+            self._stack.clear()
+            self._closing.clear()

@@ -1,0 +1,163 @@
+"""The waits of units for their calls: the gateway's side of the wait graph (`core.waits`).
+
+A call that would close a knot, by waits that are certain, is refused where it would begin to wait for somebody: in the
+queue of its target, or at a flight that it would join. A knot that closes in another way is found by the timer
+(`control/deadlocks.py`), which ends the wait of one unit: its call comes to an outcome as if the target had answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agentgate.core.deadlock import cycle_text, refused
+from agentgate.core.deadlocks import Deadlocks, How
+from agentgate.core.open_wait import OpenWait, UnitFacts
+from agentgate.gateway.aims import CallAim
+from agentgate.model import plain, tenant_of, told
+
+if TYPE_CHECKING:
+    from agentgate.core.policy import Mode
+    from agentgate.core.slots import Slots
+    from agentgate.core.waits import Waits
+    from agentgate.gateway.passage import Passage
+    from agentgate.gateway.resting import Resting
+    from agentgate.gateway.units import Unit, Units
+    from agentgate.model import Knot, Outcome, Problem, WaitKind
+    from agentgate.ports.clock import Clock
+    from agentgate.ports.routes import Routes
+    from agentgate.runtime.reporter import Reporter
+
+
+class CallWait(OpenWait, eq=False, kw_only=True):
+    """A unit's wait for one call; `ended_with` says why it was ended from outside."""
+
+    passage: Passage
+    task: asyncio.Task[object] | None = None
+    ended_with: Problem | None = None
+
+    def release(self, problem: Problem) -> None:
+        """End it now: the call comes to this outcome."""
+        if self.ended_with is None and self.task is not None:
+            self.ended_with = problem
+            self.task.cancel()
+
+
+class CallWaits:
+    """Opens and closes them, and asks the graph about those that might close a knot."""
+
+    def __init__(  # noqa: PLR0913 - the parts it stands between
+        self,
+        graph: Waits,
+        *,
+        mode: Mode,
+        units: Units,
+        slots: Slots,
+        resting: Resting,
+        routes: Routes,
+        clock: Clock,
+        findings: Reporter,
+    ) -> None:
+        self._graph = graph
+        self._mode = mode
+        self._units = units
+        self._slots = slots
+        self._resting = resting
+        self._routes = routes
+        self._clock = clock
+        self._findings = findings
+        self.deadlocks = Deadlocks()
+
+    def open(self, passage: Passage) -> CallWait:
+        """The unit that makes this call begins to wait for it."""
+        call = passage.call
+        wait = passage.wait = CallWait(
+            unit=call.parent_unit,
+            kind="call",
+            aim=CallAim(passage, self._slots),
+            since=self._clock.now(),
+            deadline=call.deadline,
+            target=call.target,
+            task_type=call.task_type,
+            business_key=call.business_key,
+            trace_id=call.trace_id,
+            span_id=call.span_id,
+            passage=passage,
+            task=asyncio.current_task(),
+        )
+        self.begin(wait)
+        return wait
+
+    def came(self, wait: CallWait, outcome: Outcome) -> None:
+        """The call came to this: what its unit has done and spent counts when somebody has to give way."""
+        unit = self._units.get(wait.unit)
+        if unit is not None:
+            unit.spent += wait.passage.call.cost
+            unit.effects += outcome.ok and wait.passage.call.keyed
+
+    def begin(self, wait: OpenWait) -> None:
+        """A wait of any kind; `close` it on every path."""
+        unit = self._units.get(wait.unit) if self._mode != "off" else None
+        if unit is not None and not unit.ended:
+            if self._graph.facts(wait.unit) is None:
+                self._graph.begin(self._facts(unit))
+            self._graph.open(wait)
+        self._resting.began(wait.unit)
+
+    def close(self, wait: OpenWait) -> None:
+        """It is over, whatever it came to."""
+        self._graph.close(wait)
+        if not self._graph.of(wait.unit):
+            self._graph.end(wait.unit)
+        self.deadlocks.ended(wait, self._clock.now())
+        self._resting.ended(wait.unit)
+
+    def check(self, passage: Passage, kind: WaitKind) -> Problem | None:
+        """What is wrong with waiting like this; None: nothing, or nobody waits for this call but a client."""
+        wait = passage.wait
+        if wait is None or self._mode == "off":
+            return None
+        wait.kind = kind
+        return self.refusal(wait)
+
+    def refusal(self, wait: OpenWait) -> Problem | None:
+        """Why this wait must not go on; reported, whether or not the caller heeds it."""
+        knot = self._graph.check(wait)
+        if knot is None:
+            return None
+        self.found("refused", knot)
+        return refused(knot)
+
+    def found(self, how: How, knot: Knot, victim: str = "") -> None:
+        """Count a knot, and tell people of it; `victim` is the unit that gives way to the others."""
+        cycle = [wait for step in knot.cycle for wait in self._graph.of(step.unit) if wait.span_id == step.span_id]
+        if (unit := self._units.get(victim)) is not None:
+            unit.was_victim = True
+        if not self.deadlocks.note(how, cycle, self._clock.now()):
+            return
+        tenant = tenant_of(knot.cycle[0].agent)
+        self._findings.report(
+            "deadlock",
+            " > ".join(plain(step.agent) for step in knot.cycle),
+            tenant=tenant,
+            how=how,
+            cycle=told(tenant, cycle_text(knot)),
+            trace_id=knot.cycle[0].trace_id,
+            **({"victim": victim} if victim else {}),
+        )
+
+    def _facts(self, unit: Unit) -> UnitFacts:
+        call = unit.call
+        route = self._routes.resolve(call.tenant, plain(call.agent))
+        return UnitFacts(
+            unit=unit.id,
+            agent=call.agent,
+            task_type=call.task_type,
+            business_key=call.business_key,
+            tier=route.card.tier if route is not None else "standard",
+            priority=call.priority,
+            started_at=unit.started_at,
+            compensations=unit.effects,
+            cost=unit.spent,
+            was_victim=unit.was_victim,
+        )

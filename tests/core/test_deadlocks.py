@@ -1,0 +1,99 @@
+"""What is said about knots, and what became of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from agentgate.core.deadlock import STEPS_SHOWN, cycle_text, refused, released
+from agentgate.core.deadlocks import Deadlocks
+from agentgate.core.open_wait import Group, OpenWait
+from agentgate.model import Knot, KnotStep, problem
+
+
+class Nothing:
+    """An aim that is outside."""
+
+    def groups(self) -> Sequence[Group]:
+        return ()
+
+
+def wait(unit: str, since: float = 0.0, deadline: float = 30.0) -> OpenWait:
+    return OpenWait(unit=unit, kind="call", aim=Nothing(), since=since, deadline=deadline)
+
+
+def knot(length: int) -> Knot:
+    steps = tuple(
+        KnotStep(
+            unit=f"u{number}",
+            agent=f"a{number}",
+            task_type="do",
+            business_key="o1",
+            kind="call",
+            certain=True,
+            trace_id="t",
+            span_id=f"s{number}",
+        )
+        for number in range(length)
+    )
+    return Knot(cycle=steps, members=tuple(step.unit for step in steps))
+
+
+def test_a_cycle_is_told_by_what_its_reader_knows() -> None:
+    """D3: agent, task type and business key of each, back to the first; nothing of units."""
+    assert cycle_text(knot(2)) == "a0.do(o1) > a1.do(o1) > a0.do(o1)"
+    for told in (refused(knot(2)), released(knot(2))):
+        assert told.code == "deadlock"
+        assert cycle_text(knot(2)) in told.detail
+
+
+def test_a_long_cycle_is_cut_in_its_middle() -> None:
+    """B14: what is said about ten thousand waits fits into an answer, and still names both ends."""
+    text = cycle_text(knot(10_000))
+    steps = text.split(" > ")
+    assert len(steps) == STEPS_SHOWN + 1
+    assert (steps[0], steps[-1]) == ("a0.do(o1)", "a0.do(o1)")
+    assert "9989 more" in text
+    assert len(cycle_text(knot(STEPS_SHOWN - 1)).split(" > ")) == STEPS_SHOWN
+
+
+def test_a_knot_is_resolved_when_all_its_waits_ended_in_time() -> None:
+    """D3: found helps only if everybody got on before a time-out would have ended it."""
+    deadlocks = Deadlocks()
+    one, two, three = wait("a", 1.0), wait("b", 2.0), wait("c", 2.0, deadline=4.0)
+    assert deadlocks.note("confirmed", [one, two], 4.5)
+    assert deadlocks.note("refused", [two, three], 4.0)
+    assert (deadlocks.found, deadlocks.confirmed, deadlocks.refused, deadlocks.signal_s_max) == (2, 1, 1, 2.5)
+    deadlocks.ended(one, 5.0)
+    assert deadlocks.resolved == 0
+    deadlocks.ended(two, 6.0)
+    assert (deadlocks.resolved, deadlocks.late) == (1, 0)
+    deadlocks.ended(three, 7.0)
+    assert (deadlocks.resolved, deadlocks.late) == (1, 1)
+    assert deadlocks.wait_s_max == 5.0
+
+
+def test_a_knot_that_is_found_again_is_the_same() -> None:
+    """D2: level-triggered looks count it once, until it has gone."""
+    deadlocks = Deadlocks()
+    one, two = wait("a"), wait("b")
+    assert deadlocks.note("refused", [one, two], 1.0)
+    assert not deadlocks.note("confirmed", [two, one], 2.0)
+    deadlocks.ended(one, 3.0)
+    deadlocks.ended(two, 3.0)
+    assert deadlocks.note("confirmed", [wait("a"), wait("b")], 4.0)
+    assert (deadlocks.refused, deadlocks.confirmed, deadlocks.resolved) == (1, 1, 1)
+
+
+def test_an_ended_wait_of_no_knot_only_counts_as_a_wait() -> None:
+    """D2: nothing is kept of waits that were in no knot."""
+    deadlocks = Deadlocks()
+    deadlocks.ended(wait("a"), 3.0)
+    assert (deadlocks.wait_s_max, deadlocks.resolved, deadlocks.late) == (3.0, 0, 0)
+
+
+def test_only_who_opens_a_wait_knows_how_to_end_it() -> None:
+    """D3: a part that opens waits says how one is ended."""
+    with pytest.raises(NotImplementedError):
+        wait("a").release(problem("deadlock"))
