@@ -33,6 +33,7 @@ from agentgate.core.exclusive import ExclusiveKeys
 from agentgate.core.instances import Instance, Phase, SlotOptions, SlotTicket, Standing
 from agentgate.core.policy import Admit, Wake
 from agentgate.core.queue import AgentQueue, priority_of
+from agentgate.core.slot_pool import SlotPool
 from agentgate.core.verdict import InstanceVerdict
 from agentgate.model import Call, Problem, problem
 
@@ -53,13 +54,19 @@ IGNORED: Final = Health(counts=False)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InstanceState:
-    """One instance as shown to people; `out_until` while it is put out, in monotonic seconds."""
+    """One instance as shown to people and to checks; `out_until` while it is put out, in monotonic seconds.
+
+    `outstanding` hold a slot, `resting` wait without one. More than `limit` hold one only because they came back from a
+    wait (`over`), or were found running (`adopted`, resting ones included).
+    """
 
     name: str
     phase: Phase
     standing: Standing
     limit: int
     outstanding: int
+    resting: int
+    over: int
     adopted: int
     out_until: float | None
 
@@ -83,6 +90,7 @@ class AgentSlots:
         self.instances: dict[str, Instance] = {}
         self.keys = ExclusiveKeys()
         self.queue = AgentQueue(self.keys)
+        self.pool = SlotPool(self.instances)
         self.expected_until = -inf
         self._options = options
         self._turn = 0
@@ -101,10 +109,9 @@ class AgentSlots:
         for instance in self.instances.values():
             if instance.standing == "out" and instance.out_until <= now:
                 instance.let_return()
-            capacity = instance.capacity
-            if capacity:
+            if instance.capacity:
                 able += 1
-            if instance.outstanding >= capacity:
+            if not instance.has_room:
                 continue
             if instance.name == avoid:
                 avoided = instance
@@ -145,7 +152,7 @@ class AgentSlots:
     def release(self, ticket: SlotTicket, now: float) -> None:
         """A call came to an end: learn from it how long a slot is held."""
         self._holds += 1
-        self._hold_s += (now - ticket.seated_at - self._hold_s) * (HOLD_WEIGHT if self._holds > 1 else 1.0)
+        self._hold_s += (ticket.held_s(now) - self._hold_s) * (HOLD_WEIGHT if self._holds > 1 else 1.0)
 
     def dispatch(self, now: float) -> list[Wake]:
         """Give free slots to those who wait."""
@@ -231,6 +238,8 @@ class AgentSlots:
                 standing=item.standing,
                 limit=item.limit,
                 outstanding=item.outstanding,
+                resting=len(item.resting),
+                over=item.over,
                 adopted=item.adopted,
                 out_until=item.out_until if item.standing == "out" else None,
             )

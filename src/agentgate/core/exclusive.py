@@ -8,15 +8,24 @@ Decides whether a call may begin beside what its agent does already. Rules (DESI
   from the gate's start on for a unit that an earlier gate had running.
 - Who waits for a key is passed over in the queue and holds nobody else up.
 - A unit that is found running counts, also beside another one of the same key; then the key is free when both ended.
+- A unit that waits keeps its key: the object is in the middle of something.
 
-How it works. A count of holders a key; a key that nobody holds is not in it. So it is as large as what runs.
+How it works. The holders of each key; a key that nobody holds is not in it. So it is as large as what runs.
 
 Not covered: work on one object at several agents (a lock is for that), and who is next (`core.queue`).
 """
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from agentgate.model import Call
+
+
+class KeyHolder(Protocol):
+    """Who holds a key; `unit` is empty while it is not known which unit that is."""
+
+    unit: str
 
 
 class ExclusiveKeys:
@@ -25,7 +34,7 @@ class ExclusiveKeys:
     __slots__ = ("_holders",)
 
     def __init__(self) -> None:
-        self._holders: dict[str, int] = {}
+        self._holders: dict[str, list[KeyHolder]] = {}
 
     def __len__(self) -> int:
         return len(self._holders)
@@ -34,14 +43,17 @@ class ExclusiveKeys:
         """Whether nothing runs that the call may not run beside."""
         return not call.exclusive or call.exclusive not in self._holders
 
-    def take(self, key: str) -> None:
-        """One more holder."""
-        self._holders[key] = self._holders.get(key, 0) + 1
+    def unit_holding(self, call: Call) -> str | None:
+        """A unit that has to end before the call may begin; None when there is none, or none is known."""
+        return next((holder.unit for holder in self._holders.get(call.exclusive, ()) if holder.unit), None)
 
-    def release(self, key: str) -> None:
+    def take(self, key: str, holder: KeyHolder) -> None:
+        """One more holder."""
+        self._holders.setdefault(key, []).append(holder)
+
+    def release(self, key: str, holder: KeyHolder) -> None:
         """One holder fewer."""
-        left = self._holders[key] - 1
-        if left:
-            self._holders[key] = left
-        else:
+        holders = self._holders[key]
+        holders.remove(holder)
+        if not holders:
             del self._holders[key]

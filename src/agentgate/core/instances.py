@@ -14,11 +14,14 @@ Rules (DESIGN 4.3):
 - It is out for `eject_s`, twice that every time up to `eject_max_s`. What it answers well after its return ends the
   trial; each `eject_max_s` of good standing after that takes one doubling back.
 - Answers to calls from before its last ejection come late and say nothing about it now.
-- A unit that was found running after a reconnect counts at once, over the limit if need be (`adopted`); then nobody
-  new is taken until there is room.
+- A unit that waits *rests*: it does not count. When it resumes it counts at once, over the limit if need be (`over`),
+  and so does a unit that was found running after a reconnect (`adopted`); then nobody new is taken until there is room.
+- Resting units are still *open*: they hold memory, and will go on. There are at most `open_factor` times the limit of
+  open units; on trial, one.
 
 How it works. A *term* is the time between two ejections; every ticket remembers the term it was seated in. The run of
-faults keeps only the tickets that a later ejection would have to take back.
+faults keeps only the tickets that a later ejection would have to take back. Who runs and who rests is kept as tickets,
+so that it can be said on whom a waiting call depends (`core.slot_pool`).
 
 Not covered: whether the process is alive (`core.presence`), and the agent's own breaker.
 """
@@ -55,6 +58,8 @@ class SlotOptions:
     """How many calls an agent's instances take and how many may wait. Times in seconds.
 
     - `concurrency_default`, 8: for an instance that declares none.
+    - `open_factor`, 8: units that wait cost memory and no thread, so a process can have many more of them than it runs;
+      it needs enough that chains of agents which call one another do not wait for each other's slots.
     - `queue_max`, 1 000 calls an agent: at 8 slots and 100 ms a call the last one waits for 12 s, within a deadline.
     - `ejection_faults`, 3: fewer than the five that open a breaker, so that one bad process goes first.
     - `eject_s`, 10, doubling to `eject_max_s`, 60: long enough for a restart.
@@ -65,6 +70,7 @@ class SlotOptions:
     """
 
     concurrency_default: int = 8
+    open_factor: int = 8
     queue_max: int = 1000
     ejection_faults: int = 3
     eject_s: float = 10.0
@@ -74,7 +80,7 @@ class SlotOptions:
     holds_min: int = 20
 
     def __post_init__(self) -> None:
-        require(self, "concurrency_default", "ejection_faults", low=1)
+        require(self, "concurrency_default", "open_factor", "ejection_faults", low=1)
         require(self, "queue_max", "no_route_retry_s", "holds_min")
         require(self, "eject_s", "eject_max_s", low=0.001)
         require(self, "ejected_share_max", high=1.0)
@@ -85,19 +91,27 @@ class SlotOptions:
 class SlotTicket(Ticket, eq=False, kw_only=True):
     """A call that waits for a slot or has one; `instance` names whose, once it has.
 
-    `place` is where it stood in the queue, for whoever takes the place over. `breaker` is for the gateway: the ticket
-    of the same attempt at the breakers, so that both can be taken back together.
+    `place` is where it stood in the queue, for whoever takes the place over. The gateway sets `unit`, the unit that it
+    belongs to, and `breaker`, the ticket of the same attempt at the breakers, so that both can be taken back together.
+
+    Its stages: parked (in the queue) and told (out of it, refused with the next tick); seated (it holds a slot) and
+    resting (its unit waits, the slot is free); new (it runs without a slot, beyond an observed limit); seatless (it
+    lost its slot, or may run somewhere, and holds its exclusive key only); done.
     """
 
     place: int
     arrived_at: float
     seated_at: float
+    unit: str = ""
     seat: Instance | None = None
     term: int = 0
     adopted: bool = False
+    over: bool = False  # it came back from a wait when there was no room
+    rested_at: float = 0.0  # meaningful while it rests
+    rested_s: float = 0.0  # in all the waits that are over
     breaker: BreakerTicket | None = None
     keys: ExclusiveKeys | None = None  # where it holds the call's exclusive key
-    stage: Literal["new", "parked", "told", "seated", "seatless", "done"] = "new"
+    stage: Literal["new", "parked", "told", "seated", "resting", "seatless", "done"] = "new"
 
     @property
     def instance(self) -> str:
@@ -109,22 +123,31 @@ class SlotTicket(Ticket, eq=False, kw_only=True):
         """Whether it stands in the queue."""
         return self.stage == "parked"
 
+    def held_s(self, now: float) -> float:
+        """For how long it has had a slot; waits do not count."""
+        until = self.rested_at if self.stage == "resting" else now
+        return until - self.seated_at - self.rested_s
+
     def hold(self, keys: ExclusiveKeys) -> None:
         """Hold the call's exclusive key there, if it has one."""
         if self.call.exclusive and self.keys is not keys:
             self.let_go()
-            keys.take(self.call.exclusive)
+            keys.take(self.call.exclusive, self)
             self.keys = keys
 
     def let_go(self) -> None:
         """Hold no key any more."""
         if self.keys is not None:
-            self.keys.release(self.call.exclusive)
+            self.keys.release(self.call.exclusive, self)
             self.keys = None
 
 
 class Instance:
-    """One process; `outstanding` calls of it hold a slot, `adopted` of these were not admitted here."""
+    """One process: who is `seated` holds a slot, who is `resting` waits without one.
+
+    Two counts say why more may be seated than the limit allows: `over` came back from a wait when there was no room,
+    `adopted` (resting ones included) were not admitted here.
+    """
 
     __slots__ = (
         "adopted",
@@ -132,11 +155,14 @@ class Instance:
         "doublings",
         "limit",
         "name",
+        "open_factor",
         "out_until",
-        "outstanding",
+        "over",
         "phase",
+        "resting",
         "run",
         "run_length",
+        "seated",
         "standing",
         "term",
         "turn",
@@ -147,8 +173,11 @@ class Instance:
         self.agent = agent
         self.name = name
         self.limit = limit
+        self.open_factor = options.open_factor
         self.phase: Phase = "here"
-        self.outstanding = 0
+        self.seated: dict[SlotTicket, None] = {}
+        self.resting: dict[SlotTicket, None] = {}
+        self.over = 0
         self.adopted = 0
         self.turn = 0  # when it got its last call; among equals it is the turn of the one that waited longest
         self.standing: Standing = "in"
@@ -160,11 +189,27 @@ class Instance:
         self.well_since = 0.0  # meaningful while it is in
 
     @property
+    def outstanding(self) -> int:
+        """How many calls hold a slot."""
+        return len(self.seated)
+
+    @property
     def capacity(self) -> int:
         """How many calls may be outstanding before it takes no new one."""
         if self.phase != "here" or self.standing == "out":
             return 0
         return self.limit if self.standing == "in" else 1
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it takes a new call now."""
+        capacity, seated = self.capacity, len(self.seated)
+        open_max = capacity * self.open_factor if self.standing == "in" else capacity
+        return seated < capacity and seated + len(self.resting) < open_max
+
+    def in_the_way(self) -> list[SlotTicket]:
+        """Who has to end, when it has no room: those that run, or, if too many are open, any of them."""
+        return list(self.seated) if len(self.seated) >= self.limit else [*self.seated, *self.resting]
 
     def take(self, ticket: SlotTicket, now: float) -> None:
         """Give it a slot."""
@@ -172,12 +217,30 @@ class Instance:
         ticket.stage = "seated"
         ticket.seated_at = now
         ticket.term = self.term
-        self.outstanding += 1
+        self.seated[ticket] = None
         self.adopted += ticket.adopted
 
+    def rest(self, ticket: SlotTicket, now: float) -> None:
+        """Its unit waits: it is open still, and holds no slot."""
+        del self.seated[ticket]
+        self._forget_over(ticket)
+        self.resting[ticket] = None
+        ticket.stage = "resting"
+        ticket.rested_at = now
+
+    def resume(self, ticket: SlotTicket, now: float) -> None:
+        """The wait is over: it has a slot again, whether there is one or not."""
+        del self.resting[ticket]
+        ticket.over = self.outstanding >= self.limit
+        self.over += ticket.over
+        self.seated[ticket] = None
+        ticket.stage = "seated"
+        ticket.rested_s += now - ticket.rested_at
+
     def release(self, ticket: SlotTicket) -> None:
-        """Take the slot back."""
-        self.outstanding -= 1
+        """It is open no more; if it holds a slot, take it back."""
+        del (self.resting if ticket.stage == "resting" else self.seated)[ticket]
+        self._forget_over(ticket)
         self.adopted -= ticket.adopted
 
     def is_late(self, ticket: SlotTicket) -> bool:
@@ -215,3 +278,7 @@ class Instance:
     def let_return(self) -> None:
         """Its time is over, or the others need it: it gets one call to show what it can."""
         self.standing = step(TABLE, self.standing, "return")
+
+    def _forget_over(self, ticket: SlotTicket) -> None:
+        self.over -= ticket.over
+        ticket.over = False

@@ -11,8 +11,11 @@ Decides, for a call whose agent is known, between a slot now, a place in the age
   restart, or has just left and should come back, parks calls until that time.
 - Every ticket is given back exactly once, on every path. A ticket that `tick` refused is given back already.
 - An exclusive key is held by one call at a time, until its unit has ended (`core.exclusive`), with the exception below.
-- Limits are never passed, with one exception: a unit that was found running after a reconnect counts at once
-  (`adopt`). An instance that declares a smaller limit when it comes back keeps what it runs.
+- A unit that waits rests: its slot is for others, its exclusive key is not. At the end of the wait it resumes: it
+  counts at once and is never parked. How many may be open, running or resting, is limited too (`core.instances`).
+- Limits are never passed, with two exceptions: a unit that resumes, and one that was found running after a reconnect
+  (`adopt`), count at once, and nobody new is admitted until there is room. An instance that declares a smaller limit
+  when it comes back keeps what it runs.
 - Observed only, the limit makes nobody wait: a call that finds no room runs all the same, at the least busy instance,
   and is counted nowhere. What can run nowhere (everybody is away) waits, or is refused, as ever; so does what waits for
   an exclusive key, for a lock cannot be observed only.
@@ -21,7 +24,8 @@ How it works. What changes is marked, and `tick` works off what is marked: queue
 which an instance returns. Until then `next_deadline` says "now". Agents and instances are bounded by the directory,
 which refuses names beyond its own limit; an agent without instances, queue and expectation is forgotten.
 
-Not covered: whether an instance is alive (`core.presence`), and how long a call may take once it runs.
+Not covered: whether an instance is alive (`core.presence`), which units can wait without holding a thread (they say so
+on their cards), and how long a call may take once it runs.
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from agentgate.core.agent_slots import COUNTS, AgentSlots, AgentState, Health, I
 from agentgate.core.alarms import Alarms
 from agentgate.core.instances import SPOKEN, Instance, Phase, SlotOptions, SlotTicket
 from agentgate.core.policy import Admit, Park, Refuse, Ticket, Wake
+from agentgate.core.slot_pool import NO_POOL, SlotPool
 from agentgate.core.verdict import InstanceVerdict
 from agentgate.model import Call, Outcome, Problem, problem
 
@@ -103,11 +108,22 @@ class Slots:
             self._learn(taken, now)
         self.abandon(taken, now)
 
+    def rest(self, ticket: SlotTicket, now: float) -> None:
+        """Its unit waits: its slot is for others until `resume`. Who holds no slot has none to give."""
+        if ticket.stage == "seated" and ticket.seat is not None:
+            ticket.seat.rest(ticket, now)
+            self._mark(ticket.seat.agent)
+
+    def resume(self, ticket: SlotTicket, now: float) -> None:
+        """Its unit goes on: it counts at once. Who does not rest, because its unit has overstayed, stays as it is."""
+        if ticket.stage == "resting" and ticket.seat is not None:
+            ticket.seat.resume(ticket, now)
+
     def overstay(self, ticket: SlotTicket, now: float) -> None:
         """Its unit does not stop: its slot is free all the same, its exclusive key is not until `settle`."""
-        assert ticket.stage in ("seated", "new"), "only who runs can overstay"
+        assert ticket.stage in ("seated", "resting", "new"), "only who is open can overstay"
         self._learn(ticket, now)
-        if ticket.stage == "seated":
+        if ticket.stage != "new":
             self._vacate(ticket)
         ticket.stage = "seatless"
 
@@ -119,7 +135,7 @@ class Slots:
             self._agents[taken.call.agent].queue.remove(taken)
         elif taken.stage == "told":
             del self._told[taken]
-        elif taken.stage == "seated":
+        elif taken.stage in ("seated", "resting"):
             self._vacate(taken)
         if taken.keys is not None:
             taken.let_go()
@@ -239,6 +255,19 @@ class Slots:
         """How many calls of this agent hold a slot."""
         slots = self._agents.get(agent)
         return sum(item.outstanding for item in slots.instances.values()) if slots is not None else 0
+
+    def pool(self, agent: str) -> SlotPool:
+        """Its slots, as those see them who wait for one; the same object as long as the agent is known.
+
+        Observed only, nobody waits for room.
+        """
+        slots = self._agents.get(agent)
+        return slots.pool if slots is not None and not self._observes else NO_POOL
+
+    def key_holder(self, call: Call) -> str | None:
+        """The unit that has to end before this call may have its exclusive key; None: nobody, or nobody knows."""
+        slots = self._agents.get(call.agent)
+        return slots.keys.unit_holding(call) if slots is not None else None
 
     def queued(self, agent: str, task_type: str | None = None) -> int:
         """How many calls wait for this agent, of one task type or of all."""

@@ -49,6 +49,7 @@ from agentgate.gateway.pipeline import Pipeline
 from agentgate.gateway.reach import Reach
 from agentgate.gateway.registrations import Registrations
 from agentgate.gateway.rejoin import Rejoin
+from agentgate.gateway.resting import Resting
 from agentgate.gateway.schemas import Schemas
 from agentgate.gateway.session import Session
 from agentgate.gateway.switch import Switch
@@ -107,6 +108,7 @@ class Gateway(Service):
         }
         self._reach = Reach(self.peers)
         self.units = self._make_units()
+        self.resting = Resting(self.units, self.slots, self.parkings["slot"], clock)
         self._registrations = Registrations(
             self.admission, routes=routes, units=self.units, clock=clock, counters=self.counters
         )
@@ -158,8 +160,9 @@ class Gateway(Service):
         return await self.run(Passage(filled, self._clock.wall()))
 
     def run(self, passage: Passage) -> Awaitable[Outcome]:
-        """Walk a passage down the path."""
-        return self.pipeline.run(passage)
+        """Walk a passage down the path; the unit that makes the call waits for it."""
+        outcome, parent = self.pipeline.run(passage), passage.call.parent_unit
+        return self.resting.during(parent, outcome) if parent else outcome
 
     def stop_taking(self) -> None:
         """Begin nothing new: only what units call that run already is taken from now on."""
@@ -235,6 +238,7 @@ class Gateway(Service):
             clock=self._clock,
             options=self.options.agents,
             instances_max=self.options.calls.peers_max,
+            open_factor=self.options.slots.open_factor,
         )
 
     def _make_http_dispatch(self, schemas: Schemas) -> HttpDispatch:

@@ -75,7 +75,7 @@ class HttpAgent:
 class HttpAgents:
     """All registered instances; by instance."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts it stands between
         self,
         client: HttpClient | None,
         *,
@@ -85,6 +85,7 @@ class HttpAgents:
         clock: Clock,
         options: HttpAgentOptions,
         instances_max: int,
+        open_factor: int,
     ) -> None:
         self._client = client
         self._routes = routes
@@ -94,6 +95,7 @@ class HttpAgents:
         self._options = options
         self._allowed = AllowList(options.endpoint_allow)
         self._instances_max = instances_max
+        self._open_factor = open_factor
         self._agents: dict[str, HttpAgent] = {}
         self._probes = 0
 
@@ -259,8 +261,9 @@ class HttpAgents:
         elif known.is_leaving:
             detail = f"the instance {plain(instance)!r} is leaving and has {len(known.exchanges)} calls in hand"
             return problem("overloaded", retry_after_s=AGAIN_S, detail=detail)
-        if card.concurrency > self._options.connections_max:
-            detail = f"concurrency is {card.concurrency}; an HTTP agent may have {self._options.connections_max}"
+        if (places := self._places(card)) > self._options.connections_max:
+            open_units = "" if places == card.concurrency else f", so {places} units may be open, as skills rest"
+            detail = f"concurrency is {card.concurrency}{open_units}; the bound is {self._options.connections_max}"
             return problem("bad_request", detail=detail)
         return None
 
@@ -301,11 +304,16 @@ class HttpAgents:
         endpoint = agent.endpoint
         place = Place(address=endpoint.address, port=site.port, tls_name=site.host if site.is_tls else "")
         # Twice as many as it has places: a handler that overstays frees its place, not its connection.
-        agent.upstream = self._client.upstream(place, 2 * agent.card.concurrency)
+        agent.upstream = self._client.upstream(place, 2 * self._places(agent.card))
         agent.probing = self._client.upstream(place, 1)
         agent.site = site
         agent.probe = probe_request(site, endpoint.probe) if endpoint.probe else b""
         agent.expires_at = self._clock.now() + self._options.ttl_s
+
+    def _places(self, card: Card) -> int:
+        """How many units may be open at a time: each has a connection, also while it rests."""
+        rests = any(skill.rests for skill in card.skills)
+        return card.concurrency * self._open_factor if rests else card.concurrency
 
     def _renew(self, agent: HttpAgent) -> None:
         agent.expires_at = self._clock.now() + self._options.ttl_s

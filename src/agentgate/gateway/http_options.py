@@ -20,7 +20,8 @@ class HttpAgentOptions:
       may fail.
     - `late_s`, 60: how long after its deadline a write is still listened to; its late answer settles its key, and after
       that nobody knows what became of it.
-    - `connections_max`, 256: places that one instance may declare, for each of which a connection may be open.
+    - `connections_max`, 256: units that may be open at one instance, for each of which there is a connection: its
+      concurrency, times `open_factor` when some of its skills rest.
     - `probe_s`, 2: as often as a link beats; three probes fit into the silence that makes an instance away.
     - `probe_timeout_s`, 2: a probe says "alive" and does no work.
     - `probes_max`, 64: probes on their way at once.

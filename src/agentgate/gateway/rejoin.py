@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from agentgate.gateway.entry import seconds_of
 from agentgate.gateway.units import Unit
-from agentgate.model import Call, Record, failure, logged, qualified
+from agentgate.model import Call, Record, failure, logged, plain, qualified
 from agentgate.model.link import Answer, UnitReport
 
 if TYPE_CHECKING:
@@ -118,10 +118,17 @@ class Rejoin:
             deadline = self._clock.now() + seconds_of(report.remaining_ms)
             depth, user = (claim.depth, claim.user) if claim is not None else (0, "")
             unit.call = replace(unit.call, deadline=deadline, depth=depth, user=user or unit.call.user)
+            unit.rests = self._is_resting_skill(unit.call)
             slot = self._slots.adopt(unit.call, unit.instance, self._clock.now(), unit.slot)
             self._units.resume(unit, slot)
         elif unit.stop_kind is not None:
             self._units.send_stop(unit, unit.stop_kind, "it was told so before the connection was lost")
+
+    def _is_resting_skill(self, call: Call) -> bool:
+        """Its process is back, so what it handles is known."""
+        route = self._routes.resolve(call.tenant, plain(call.agent))
+        skill = route.card.skill(call.task_type) if route is not None else None
+        return skill is not None and skill.rests
 
     def _adopt(self, record: Record, unit_id: str, peer: Peer) -> None:
         instance = peer.instance

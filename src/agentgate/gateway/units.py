@@ -51,6 +51,7 @@ class Unit(Struct, eq=False):
     plan: TimeoutPlan | None = None
     token: str = ""
     started_at: float = 0.0
+    rests: bool = False  # while it waits, its slot is free
     cut: bool = False  # its attempt timed out; a late answer replaces the censored sample
     handler_ms: float | None = None
     notes: list[str] = field(default_factory=list)
@@ -126,7 +127,7 @@ class Units:
     def grant(self, unit: Unit, slot: SlotTicket | None, epoch: int) -> None:
         """It may run: the unit takes over the slot, opens in the chain guard, and keeps its deadline in view."""
         unit.move("granted")
-        unit.slot = slot
+        self._take_over(unit, slot)
         unit.epoch = epoch
         unit.started_at = self._clock.now()
         self._open_in_chain(unit)
@@ -137,6 +138,7 @@ class Units:
         """Know a unit that an earlier gateway, or this one before it lost sight of it, has granted."""
         self.add(unit)
         unit.move("granted")
+        self._take_over(unit, unit.slot)
         unit.restored = True
 
     def restored(self) -> list[Unit]:
@@ -146,7 +148,7 @@ class Units:
     def resume(self, unit: Unit, slot: SlotTicket) -> None:
         """The process of a restored unit is back and still runs it: it holds a slot and a token again."""
         unit.restored = False
-        unit.slot = slot
+        self._take_over(unit, slot)
         unit.started_at = self._clock.now()
         self._open_in_chain(unit)
         self._set_timer(unit, unit.call.deadline, self._expire)
@@ -236,6 +238,11 @@ class Units:
             unit.answer.set_result(outcome)
         if unit.flight is not None:
             unit.flight.unit_ended(unit, flight_answer)  # type: ignore[arg-type]  # an outcome, RECHECK or None
+
+    def _take_over(self, unit: Unit, slot: SlotTicket | None) -> None:
+        unit.slot = slot
+        if slot is not None:
+            slot.unit = unit.id
 
     def _give_back(self, unit: Unit, outcome: Outcome) -> None:
         self._clear_timer(unit)

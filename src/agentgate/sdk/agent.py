@@ -138,6 +138,7 @@ class Agent:
         return msgspec.structs.replace(
             skill,
             check=check_type(skill.task_type) in self._handlers,
+            rests=handler.is_async,  # any other holds a thread
             input_schema=(checked or handler).input.schema,
             output_schema=handler.output.schema,
         )

@@ -34,6 +34,7 @@ from agentgate.model.link import Answer, InvokeParams, StopKind, UnitReport
 from agentgate.sdk.answers import not_sent
 
 UNITS_MAX: Final = 1024  # at least: eight handlers at once, and the answers of seconds of a slow disk
+OPEN_FACTOR: Final = 8  # units that are open at once, waiting ones included, are at most so many times those that run
 CLOSED_MAX: Final = 8192  # at 1 000 units/s a late copy is recognised for 8 s, above the silence that ends a link
 REPORT_BYTES_MAX: Final = 131_072  # answers inside one hello; larger ones follow as messages of their own
 
@@ -84,8 +85,8 @@ class Kept:
 
 
 def units_max(concurrency: int) -> int:
-    """How many units and unacknowledged answers a process holds: what runs at once, several times over."""
-    return max(UNITS_MAX, 8 * concurrency)
+    """How many units and unacknowledged answers a process holds: what may be open at once, twice over."""
+    return max(UNITS_MAX, 2 * OPEN_FACTOR * concurrency)
 
 
 class Inbox:

@@ -63,6 +63,12 @@ def _queued(source: Source) -> int:
     return sum(agent.queued for agent in source.view.gateway.slots.states(now))
 
 
+def _resting(source: Source) -> int:
+    now = source.view.clock.now()
+    agents = source.view.gateway.slots.states(now)
+    return sum(instance.resting for agent in agents for instance in agent.instances)
+
+
 # name, kind, meaning, when to worry, value, label; a row is easier to read when it keeps its shape
 # fmt: off
 ROWS: Final[tuple[Row, ...]] = (
@@ -141,9 +147,12 @@ ROWS: Final[tuple[Row, ...]] = (
     Row("queued_calls", "gauge", "Calls that wait for a free slot",
         "Above 0 for minutes: an agent needs more instances, or more `concurrency`.",
         _queued),
-    Row("running_units", "gauge", "Units at work",
+    Row("running_units", "gauge", "Units at work, or waiting for calls of their own",
         "It only grows: handlers hang.",
         lambda source: len(source.view.gateway.units)),
+    Row("resting_units", "gauge", "Units that wait for calls of their own and hold no slot meanwhile",
+        "Close to `running_units` for minutes: chains wait for a target that is slow; `agentgate chains` shows whose.",
+        _resting),
     Row("http_calls", "gauge", "Open calls over HTTP",
         "Near `calls.http_calls_max`: callers wait for agents that are slow or gone.",
         lambda source: len(source.view.gateway.front)),

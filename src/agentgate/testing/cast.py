@@ -37,6 +37,6 @@ def draw_settings(draws: random.Random) -> Settings:
     return Settings(
         budget=BudgetOptions(tokens_max=3.0) if seldom() else BudgetOptions(),
         rate=RateOptions(rate_per_s=3.0, burst=3, parked_max=5) if seldom() else RateOptions(),
-        slots=SlotOptions(queue_max=5) if seldom() else SlotOptions(),
+        slots=SlotOptions(queue_max=5, open_factor=2) if seldom() else SlotOptions(),
         chain=ChainOptions(depth_max=1, fan_out_max=2) if seldom() else ChainOptions(),
     )

@@ -4,26 +4,27 @@ Each class watches one promise. It hears of what the witness sees, is asked afte
 (`after_event`), when a gate was killed or stopped (`gate_ended`), and at the end of a run in which everything had time
 to come to rest (`at_end`). What it finds it reports with `witness.fail`.
 
-1 one key, one effect, one answer · 2 running units never over the limit, back to zero at the end · 7 no call outlives
-its deadline, retries within budget · 8 breakers move only along their table · 9 every call has one closed span ·
-10 every bounded structure within its bound. 0 stands for defects of the machinery: it must not raise, refuse its own
-agents, or answer `internal`.
+1 one key, one effect, one answer · 2 running and open units never over their limits, back to zero at the end
+(`within_limits`) · 7 no call outlives its deadline, retries within budget · 8 breakers move only along their table ·
+9 every call has one closed span · 10 every bounded structure within its bound. 0 stands for defects of the machinery:
+it must not raise, refuse its own agents, or answer `internal`.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agentgate.core.bounded import BoundedMap
 from agentgate.core.breaker import TABLE, State
 from agentgate.model import Span
 from agentgate.sdk.inbox import UNITS_MAX
+from agentgate.testing.checker import Checker
 from agentgate.testing.reach import bounded_maps
-from agentgate.testing.witness import Asked, Effect, Key, Run, Witness
+from agentgate.testing.within_limits import WithinLimits
+from agentgate.testing.witness import Asked, Effect, Key
 
 if TYPE_CHECKING:
-    from agentgate.gateway.gateway import Gateway
     from agentgate.testing.world import World
 
 STORED_FAILURES: Final = frozenset({"rejected", "handler_error", "malformed_output"})
@@ -31,43 +32,6 @@ MARGIN_S: Final = 0.25  # what an SDK adds to a deadline before it answers by it
 GRACE_S: Final = 0.05  # for the gate to answer a call whose deadline has passed
 BREAKER_EVERY: Final = 4  # frames: a breaker needs at least so many from one state to the next but one
 BOUNDS_EVERY: Final = 16  # frames: what grows beyond its bound does not come back by itself
-
-
-class Checker:
-    """One promise."""
-
-    number: ClassVar[int]
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.witness: Witness = world.witness
-
-    def fail(self, text: str) -> None:
-        """The promise is broken."""
-        self.witness.fail(self.number, text)
-
-    @property
-    def gateway(self) -> Gateway:
-        """The gate that runs now; hooks are called only while one does."""
-        platform = self.world.platform
-        assert platform is not None, "no gate runs"
-        return platform.gateway
-
-    def gate_started(self) -> None:
-        """A new life of the gate begins."""
-
-    def after_event(self) -> None:
-        """A frame has passed the gate."""
-
-    def gate_ended(self, *, killed: bool) -> None:
-        """A life of the gate is over; its tap is still there."""
-
-    def _may_have_run_again(self, key: Key) -> bool:
-        """Whether anybody has asked for it so far; those who joined that run may hear of it first."""
-        return any(other.again for other in self.witness.asked if other.key == key)
-
-    def at_end(self) -> None:
-        """Everything has come to rest."""
 
 
 class SoundMachinery(Checker):
@@ -163,65 +127,6 @@ class OneEffect(Checker):
                 self.fail(
                     f"{key.shown} at {key.named} took effect, though every caller was told it was not sent ({codes})"
                 )
-
-
-class WithinLimits(Checker):
-    """2: running units never over the limit, one for each exclusive key, and everything taken is given back."""
-
-    number = 2
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
-        self.witness.hooks.started.append(self._started)
-
-    def after_event(self) -> None:
-        """By the gate's own account: slots taken, units found running after a reconnect (`adopted`) excepted."""
-        for agent in self.gateway.slots.states(self.witness.now()):
-            for instance in agent.instances:
-                if instance.outstanding > instance.limit + instance.adopted:
-                    self.fail(f"{instance.name}: {instance.outstanding} slots taken of {instance.limit}")
-
-    def _started(self, run: Run) -> None:
-        self._check_limit(run)
-        self._check_exclusive(run)
-
-    def _check_exclusive(self, run: Run) -> None:
-        """By the handlers' account: also those that should have stopped; not those whose process was given up."""
-        for other in self.witness.live_runs.values():
-            if other is run or not run.exclusive or (other.agent, other.exclusive) != (run.agent, run.exclusive):
-                continue
-            if self.world.is_alive(other.instance):
-                units = f"{other.unit} at {other.instance} and {run.unit} at {run.instance}"
-                self.fail(f"{run.agent} runs two units of the exclusive key {run.exclusive} at once: {units}")
-
-    def _check_limit(self, run: Run) -> None:
-        """By the handlers' account: those that came by this connection and need not stop."""
-        running = [
-            other
-            for other in self.witness.live_runs.values()
-            if other.instance == run.instance and other.link == run.link and not other.told()
-        ]
-        limit = self.world.concurrency_of(run.agent)
-        if len(running) > limit:
-            units = " ".join(other.unit for other in running)
-            self.fail(f"{run.instance} runs {len(running)} units at once, its limit is {limit}: {units}")
-
-    def at_end(self) -> None:
-        """Nothing is held any more: no slot, no place, no unit, no flight, no parked ticket."""
-        gateway = self.gateway
-        held = {
-            "units": len(gateway.units),
-            "flights": len(gateway.flights),
-            **{f"parked at {name}": len(parking) for name, parking in gateway.parkings.items()},
-            **{f"calls of {peer.instance}": len(peer.calls) for peer in gateway.peers.connected},
-        }
-        for agent in gateway.slots.states(self.witness.now()):
-            held[f"queue of {agent.agent}"] = agent.queued
-            held.update({f"slots of {instance.name}": instance.outstanding for instance in agent.instances})
-        held["runs"] = len(self.witness.live_runs)
-        left = {name: count for name, count in held.items() if count}
-        if left:
-            self.fail(f"still held at the end: {left}")
 
 
 class InTime(Checker):

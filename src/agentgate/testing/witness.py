@@ -58,6 +58,7 @@ class Run:
     write: bool
     started_at: float
     told: Callable[[], bool]  # whether it knows by now that it is to stop
+    has_called: bool = False
     ended_at: float | None = None
     end: str = ""
 
@@ -175,6 +176,8 @@ class Witness:
         """Somebody calls."""
         self.asked.append(asked)
         self.waiting[id(asked)] = asked
+        if (run := self.live_runs.get(asked.by_unit)) is not None:
+            run.has_called = True
         again = " again" if asked.again else ""
         self.log(asked.caller, f"call  {asked.target} {asked.key.shown} {asked.body}{again}")
         return asked
