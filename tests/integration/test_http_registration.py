@@ -66,6 +66,10 @@ REFUSED: dict[str, tuple[object, int, str, str]] = {
     "a tier that is not there": (card("http://127.0.0.1/", tier="best"), 400, "bad_request", "tier"),
     "concurrency 0": (card("http://127.0.0.1/", concurrency=0), 400, "bad_request", "concurrency must be"),
     "concurrency 257": (card("http://127.0.0.1/", concurrency=257), 400, "bad_request", "concurrency is 257"),
+    "too many open units": (
+        card("http://127.0.0.1/", concurrency=33, skills=[{"task_type": "ask", "rests": True}]),
+        400, "bad_request", "so 264 units may be open",
+    ),
     "another scheme": (card("ftp://127.0.0.1/"), 400, "bad_request", "begins with http"),
     "a user": (card("http://a:b@127.0.0.1/"), 400, "bad_request", "no user and password"),
     "a number": (card("http://2130706433/"), 400, "bad_request", "looks like a number"),

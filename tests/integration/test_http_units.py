@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from dataclasses import replace
 
 import pytest
@@ -12,8 +13,10 @@ from agentgate import CallFailed, Gate
 from agentgate.core.breaker import BreakerOptions
 from tests.integration.http_agents import (
     QUICK,
+    called,
     failing,
     hang,
+    heads,
     held,
     nothing_held,
     quick_gate,
@@ -21,6 +24,7 @@ from tests.integration.http_agents import (
     registered,
     task_type_of,
 )
+from tests.integration.real_gate import RunningGate
 from tests.integration.realtime import realtime
 from tests.integration.wild_server import Behaviour, Visit, answering, ok, wild_server
 
@@ -122,6 +126,34 @@ async def test_an_instance_full_of_writes_that_do_not_end_gets_nothing_new() -> 
             assert await shop.call("stock", "sell", "o0", {"n": 1}) == "answered"
             assert len(server.requests) == 2
         assert agent.agent == "stock"
+
+
+def asking_itself(gate: RunningGate) -> Behaviour:
+    """To sell it has to look, which it asks its own agent for."""
+
+    async def behave(visit: Visit) -> None:
+        while True:
+            request = await visit.request()
+            if task_type_of(request) == "sell":
+                token = heads(request)["agentgate-unit-token"]
+                body = {"target": "stock", "task_type": "look", "effect": "read", "timeout_ms": 500}
+                answer = await gate.post("/v1/calls", body, agentgate_unit_token=token)
+                await visit.say(ok(json.dumps(answer.status).encode()))
+            else:
+                await visit.say(ok())
+
+    return behave
+
+
+@pytest.mark.parametrize(("rests", "status"), [(True, 200), (False, 504)])
+@realtime
+async def test_a_unit_at_an_http_agent_rests_if_its_skill_says_so(rests: bool, status: int) -> None:
+    """DESIGN 4.3: nobody knows what an HTTP agent holds while it waits; its unit keeps its slot unless it says so."""
+    skills = [{"task_type": "sell", "rests": rests}, {"task_type": "look", "effect": "read"}]
+    async with quick_gate() as gate, wild_server(asking_itself(gate)) as server, Gate(gate.url, name="shop") as shop:
+        await registered(gate, server, concurrency=1, skills=skills)
+        assert await called(shop) == status
+        await nothing_held(gate)
 
 
 # --- many instances

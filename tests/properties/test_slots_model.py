@@ -17,17 +17,20 @@ NAMES = ("one", "two", "three", "four")
 VERDICTS: st.SearchStrategy[InstanceVerdict] = st.sampled_from(["ok", "fault", "fault", "fault", "neutral"])
 KEYS = st.sampled_from(["", "key-0", "key-0", "key-1"])
 QUEUE_MAX = 4
+OPEN_FACTOR = 2
 OK = Outcome(value=1)
 
 
 class SlotsHistory(RuleBasedStateMachine):
-    """Calls come, wait, run, fail and leave; instances join, fail and go; time passes."""
+    """Calls come, wait, run, rest, fail and leave; instances join, fail and go; time passes."""
 
     @initialize()
     def begin(self) -> None:
-        self.slots = Slots(SlotOptions(queue_max=QUEUE_MAX, ejection_faults=2, holds_min=10**6))
+        options = SlotOptions(queue_max=QUEUE_MAX, open_factor=OPEN_FACTOR, ejection_faults=2, holds_min=10**6)
+        self.slots = Slots(options)
         self.now = 0.0
         self.running: list[SlotTicket] = []
+        self.resting: list[SlotTicket] = []
         self.waiting: list[SlotTicket] = []
         self.seatless: list[SlotTicket] = []  # zombies, and units that have not come back: they hold keys only
         self.told: set[SlotTicket] = set()  # left the queue without its owner's doing; the next tick says so
@@ -83,7 +86,12 @@ class SlotsHistory(RuleBasedStateMachine):
             self.check_choice(decision.ticket, before)
             assert not [other for other in self.waiting if self.goes_before(other, decision.ticket)]
             assert self.may_begin(decision.ticket)
-            self.running.append(decision.ticket)
+            self.seated(decision.ticket)
+
+    def seated(self, ticket: SlotTicket) -> None:
+        """It runs; as a rule it is known at once which unit that is."""
+        ticket.unit = f"unit-{ticket.place}" if ticket.place % 9 else ""
+        self.running.append(ticket)
 
     def check_refusal(self, call: Call, code: str) -> None:
         present = bool(self.instances()) or self.now < self.expected_until
@@ -108,9 +116,12 @@ class SlotsHistory(RuleBasedStateMachine):
         return other not in self.told and wants and self.may_begin(other) and order(other) < order(newcomer)
 
     def may_begin(self, ticket: SlotTicket) -> bool:
-        """Whether nothing holds its exclusive key: nothing that runs, does not stop, or may still run somewhere."""
-        key = ticket.call.exclusive
-        return not key or all(other.call.exclusive != key for other in (*self.running, *self.seatless))
+        """Whether nothing holds its exclusive key: nothing that is open, does not stop, or may still run somewhere."""
+        return not self.holders_of(ticket.call)
+
+    def holders_of(self, call: Call) -> list[SlotTicket]:
+        key, taken = call.exclusive, (*self.running, *self.resting, *self.seatless)
+        return [ticket for ticket in taken if key and ticket.call.exclusive == key]
 
     def note_displaced(self, newcomer: SlotTicket) -> None:
         queue = [ticket for ticket in self.waiting if ticket not in self.told]
@@ -120,9 +131,34 @@ class SlotsHistory(RuleBasedStateMachine):
             self.told.add(victim)
 
     @precondition(lambda self: self.running)
+    @rule(data=st.data(), all_of_them=st.booleans())
+    def rest(self, data: st.DataObject, all_of_them: bool) -> None:
+        """Units begin to wait: they count no more, and hold what they hold."""
+        first = data.draw(st.integers(0, len(self.running) - 1))
+        begin = self.running[:] if all_of_them else [self.running[first]]
+        for ticket in begin:
+            self.running.remove(ticket)
+            self.slots.rest(ticket, self.now)
+            self.slots.rest(ticket, self.now)  # there is nothing left to give
+            self.resting.append(ticket)
+
+    @precondition(lambda self: self.resting)
+    @rule(data=st.data())
+    def resume(self, data: st.DataObject) -> None:
+        """Its wait is over: it counts at once, whoever has its place, and stands in no queue."""
+        ticket = self.resting.pop(data.draw(st.integers(0, len(self.resting) - 1)))
+        queued = self.slots.queued("stock")
+        self.slots.resume(ticket, self.now)
+        self.slots.resume(ticket, self.now)
+        assert ticket.stage == "seated"
+        assert self.slots.queued("stock") == queued
+        self.running.append(ticket)
+
+    @precondition(lambda self: self.running or self.resting)
     @rule(data=st.data(), kind=VERDICTS, how=st.sampled_from(["settle", "abandon", "overstay"]))
     def end(self, data: st.DataObject, kind: InstanceVerdict, how: str) -> None:
-        ticket = self.running.pop(data.draw(st.integers(0, len(self.running) - 1)))
+        ticket = data.draw(st.sampled_from([*self.running, *self.resting]))
+        (self.running if ticket in self.running else self.resting).remove(ticket)
         instance = self.instances().get(ticket.instance)
         was_out = instance is not None and instance.standing == "out"
         health = self.slots.record(ticket, kind, self.now)
@@ -135,6 +171,8 @@ class SlotsHistory(RuleBasedStateMachine):
             self.slots.abandon(ticket, self.now)
         else:
             self.slots.overstay(ticket, self.now)
+            self.slots.rest(ticket, self.now)  # its calls go on: who has no slot neither rests nor resumes
+            self.slots.resume(ticket, self.now)
             self.seatless.append(ticket)
 
     @precondition(lambda self: self.seatless)
@@ -144,7 +182,7 @@ class SlotsHistory(RuleBasedStateMachine):
         ticket = self.seatless.pop(data.draw(st.integers(0, len(self.seatless) - 1)))
         if ticket.seat is None and name in self.instances():
             assert self.slots.adopt(ticket.call, name, self.now, ticket) is ticket
-            self.running.append(ticket)
+            self.seated(ticket)
         else:
             self.slots.settle(ticket, OK, self.now)
 
@@ -198,7 +236,7 @@ class SlotsHistory(RuleBasedStateMachine):
 
     def adopt(self, name: str) -> None:
         if name in self.instances():
-            self.running.append(self.slots.adopt(work("key-1"), name, self.now))
+            self.seated(self.slots.adopt(work("key-1"), name, self.now))
 
     def expect(self, seconds: float) -> None:
         self.slots.expect("stock", self.now + seconds, self.now)
@@ -227,7 +265,7 @@ class SlotsHistory(RuleBasedStateMachine):
             assert ticket not in self.told
             assert not [other for other in self.waiting if self.goes_before(other, ticket)]
             assert self.may_begin(ticket)
-            self.running.append(ticket)
+            self.seated(ticket)
         else:
             code = wake.decision.error.code
             gone = not self.instances() and self.now >= self.expected_until
@@ -258,11 +296,42 @@ class SlotsHistory(RuleBasedStateMachine):
         for name, item in shown.items():
             seats = [(ticket, ticket.seat) for ticket in self.running if ticket.seat is not None]
             alive = [ticket for ticket, seat in seats if seat.name == name and seat.phase != "gone"]
-            assert item.outstanding == len(alive)
-            assert item.adopted == sum(ticket.adopted for ticket in alive)
-            assert item.outstanding - item.adopted <= self.limits[name]
+            waits = [(ticket, ticket.seat) for ticket in self.resting if ticket.seat is not None]
+            idle = [ticket for ticket, seat in waits if seat.name == name and seat.phase != "gone"]
+            assert (item.outstanding, item.resting) == (len(alive), len(idle))
+            assert item.adopted == sum(ticket.adopted for ticket in (*alive, *idle))
+            assert item.over == sum(ticket.over for ticket in alive)
+            assert item.outstanding - item.adopted - item.over <= self.limits[name]
+            assert item.outstanding + item.resting - item.adopted <= OPEN_FACTOR * self.limits[name]
         assert self.slots.queued("stock") == len(self.waiting) - len(self.told)
         assert self.slots.queued("stock") <= QUEUE_MAX
+
+    @invariant()
+    def holders_are_who_is_in_the_way(self) -> None:
+        """Whoever is named runs or rests here, and while nobody is, there is room, or it cannot be known."""
+        pool = self.slots.pool("stock")
+        assert self.slots.pool("stock") is pool
+        holders = pool.holders()
+        shown = [item for item in self.instances().values() if item.phase in ("here", "away")]
+        known = [item for item in shown if (item.phase, item.standing) == ("here", "in")]
+        if not shown or known != shown or any(room(item, self.now) > 0 for item in shown):
+            assert holders is None
+            return
+        in_the_way: list[SlotTicket] = []
+        for item in shown:
+            runs = [ticket for ticket in self.running if ticket.instance == item.name and is_here(ticket)]
+            rests = [ticket for ticket in self.resting if ticket.instance == item.name and is_here(ticket)]
+            in_the_way += runs if item.outstanding >= item.limit else [*runs, *rests]
+        units = [ticket.unit for ticket in in_the_way]
+        assert (sorted(holders) if holders is not None else None) == (sorted(units) if all(units) else None)
+
+    @invariant()
+    def the_holder_of_a_key_is_named(self) -> None:
+        for key in ("key-0", "key-1", ""):
+            call = work(key)
+            units = {ticket.unit for ticket in self.holders_of(call) if ticket.unit}
+            holder = self.slots.key_holder(call)
+            assert holder in units if units else holder is None
 
     @invariant()
     def at_most_half_are_out(self) -> None:
@@ -271,7 +340,7 @@ class SlotsHistory(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "slots"):
-            for ticket in (*self.running, *self.seatless):
+            for ticket in (*self.running, *self.resting, *self.seatless):
                 self.slots.settle(ticket, OK, self.now)
             for _ in range(20):
                 self.now += 100.0
@@ -279,6 +348,7 @@ class SlotsHistory(RuleBasedStateMachine):
                     if isinstance(wake.decision, Admit):
                         self.slots.settle(wake.ticket, OK, self.now)
             assert self.slots.queued("stock") == self.slots.outstanding("stock") == 0
+            assert {(item.resting, item.over, item.adopted) for item in self.instances().values()} <= {(0, 0, 0)}
 
 
 def work(exclusive: str) -> Call:
@@ -293,7 +363,13 @@ def capacity(shown: InstanceState, now: float) -> int:
 
 
 def room(shown: InstanceState, now: float) -> int:
-    return capacity(shown, now) - shown.outstanding
+    free = capacity(shown, now)
+    open_max = OPEN_FACTOR * free if shown.standing == "in" else free
+    return min(free - shown.outstanding, open_max - shown.outstanding - shown.resting)
+
+
+def is_here(ticket: SlotTicket) -> bool:
+    return ticket.seat is not None and ticket.seat.phase != "gone"
 
 
 def order(ticket: SlotTicket) -> tuple[int, int]:

@@ -10,6 +10,7 @@ import pytest
 from agentgate.config import Settings
 from agentgate.core import ledger
 from agentgate.core.budget import BudgetOptions, RetryBudget
+from agentgate.core.instances import Instance, SlotOptions
 from agentgate.core.ledger import LedgerOptions
 from agentgate.core.policy import Ticket
 from agentgate.core.slots import Slots
@@ -62,6 +63,19 @@ def test_a_permit_that_is_not_given_back_is_found(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Slots, "settle", forgetful)
     assert broken_promise() in (2, 7)
+
+
+def test_a_unit_that_goes_on_without_a_slot_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F104: a wait whose end is overlooked lets more units run than the limit allows."""
+    monkeypatch.setattr(Slots, "resume", lambda *_: None)
+    assert broken_promise() == 2
+
+
+def test_a_slot_that_everybody_gives_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gate that does not look how many units are open lets them grow with the waits."""
+    monkeypatch.setattr(Instance, "has_room", property(lambda self: self.outstanding < self.capacity))
+    settings = replace(Settings(), slots=SlotOptions(open_factor=1))
+    assert broken_promise(settings) == 2
 
 
 def test_a_claim_that_is_not_checked_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

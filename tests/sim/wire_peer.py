@@ -95,6 +95,7 @@ class WirePeer:
         self.closed_because = ""
         self.acked = 0
         self._calls: dict[str, asyncio.Future[Outcome]] = {}
+        self._said: dict[str, dict[str, Any]] = {}  # the parameters of those calls
         self._call_ids = itertools.count(1)
         self._seqs = itertools.count(1)
         self._beats: asyncio.Task[None] | None = None
@@ -137,8 +138,19 @@ class WirePeer:
         call_id = f"{self.instance}-call-{next(self._call_ids)}"
         params = {"target": target, "task_type": task_type, "business_key": key, "payload": payload, **more}
         self._calls[call_id] = asyncio.get_running_loop().create_future()
+        self._said[call_id] = params
         self.send(method="call", id=call_id, params=params)
         return self._calls[call_id]
+
+    def send_calls_again(self) -> None:
+        """On a new connection: every call that is still waited for, under its id."""
+        for call_id in self._calls:
+            self.send(method="call", id=call_id, params=self._said[call_id])
+
+    def cancel_calls(self) -> None:
+        """Give up every call that is still waited for."""
+        for call_id in self._calls:
+            self.send(method="cancel", params={"id": call_id})
 
     def read(self, target: str, payload: Any = None, **more: Any) -> asyncio.Future[Outcome]:
         """Start a read."""
