@@ -2,6 +2,9 @@
 
 Whoever lets a unit wait says so with `began` and `ended`, in pairs and in any order. The first wait lets the unit rest,
 the end of the last one lets it go on. A unit whose handler holds a thread keeps its slot, whatever it waits for.
+
+That a unit waits for a call it has made is taken for granted. One that does something else meanwhile is over the limit
+by that; it is async, so it takes turns with the others of its process.
 """
 
 from __future__ import annotations
