@@ -2,21 +2,21 @@
 
 Whoever lets a unit wait says so with `began` and `ended`, in pairs and in any order. The first wait lets the unit rest,
 the end of the last one lets it go on. A unit whose handler holds a thread keeps its slot, whatever it waits for.
+
+That a unit waits for a call it has made is taken for granted. One that does something else meanwhile is over the limit
+by that; it is async, so it takes turns with the others of its process.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentgate.core.slots import Slots
     from agentgate.gateway.parking import Parking
     from agentgate.gateway.units import Units
     from agentgate.ports.clock import Clock
-
-T = TypeVar("T")
 
 
 class Resting:
@@ -52,11 +52,3 @@ class Resting:
         unit = self._units.get(unit_id)
         if unit is not None and unit.slot is not None:
             self._slots.resume(unit.slot, self._clock.now())
-
-    async def during(self, unit_id: str, awaited: Awaitable[T]) -> T:
-        """Await it as a wait of the unit."""
-        self.began(unit_id)
-        try:
-            return await awaited
-        finally:
-            self.ended(unit_id)

@@ -23,7 +23,8 @@ _NAME: Final = re.compile(r"[\w.+-]{1,128}")
 class Agent:
     """A named participant. Each process that runs it is an instance, and takes `concurrency` calls at a time.
 
-    `tier` is its importance: when the system sheds load, `optional` goes first and `core` last.
+    An async handler that waits for a call of its own does not count meanwhile. `tier` is the agent's importance: when
+    the system sheds load, `optional` goes first and `core` last.
 
         agent = Agent("stock_agent", tier="core")
 
