@@ -81,7 +81,7 @@ def _line(span: Span) -> Text:
     for name, word in (("gap_ms", "after"), ("queue_ms", "queued"), ("handler_ms", "handler")):
         if span.get(name):
             text.append(f", {word} {span[name]:.1f}", style="dim")
-    for flag in ("replayed", "joined"):
+    for flag in ("replayed", "joined", "degraded"):
         if span.get(flag):
             text.append(f" {flag}", style="magenta")
     for note in span.get("notes", ()):

@@ -67,6 +67,19 @@ KINDS: Final[dict[str, Kind]] = {
         "Look at the cycle: let one of them pass on what the other needs instead of asking back, or let its handler "
         "wait without holding a slot (`async def`).",
     ),
+    "stuck_unit": Kind(
+        "a unit showed no progress for so long that it was given up, though its process lives",
+        "`instance`, `unit`, `business_key`, `quiet_s`: for how long, `timeout_s`: what is normal, `health`: what its "
+        "process says of it (`waiting`: the handler has not begun), `trace_id`",
+        "See with `agentgate chains TRACE` how far it came. Let honest long work call `ctx.progress`, or declare its "
+        "`timeout_s`; a handler that hangs needs limits on what it waits for outside of the gate.",
+    ),
+    "blocked_loop": Kind(
+        "the event loop of an agent's handlers stood still while units of it were late",
+        "`instance`, `lag_s`: how far the loop was behind, `units`: some of those that stood in line, `trace_id`",
+        "Find what blocks in an async handler (a blocking library, long computing) and move it into a handler that is "
+        "not async, or into a thread: one blocked handler holds up all others of its process.",
+    ),
     "breaker_opened": Kind(
         "a target failed so often that it is left alone for a while",
         "`open_s`: how long it is left alone this time",

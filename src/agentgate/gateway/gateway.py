@@ -21,7 +21,6 @@ from agentgate.core.budget import RetryBudget
 from agentgate.core.chain import ChainGuard
 from agentgate.core.cool_down import CoolDown
 from agentgate.core.duplicates import Duplicates
-from agentgate.core.patience import Patience
 from agentgate.core.quota import Quotas
 from agentgate.core.rate import RateLimiter
 from agentgate.core.slots import Slots
@@ -30,6 +29,8 @@ from agentgate.core.unit_token import UnitTokens
 from agentgate.core.waits import Waits
 from agentgate.gateway.checks import Checks
 from agentgate.gateway.counters import Counters
+from agentgate.gateway.degraded import Degraded
+from agentgate.gateway.departures import Departures
 from agentgate.gateway.entry import SPAN_ID_BYTES, TRACE_ID_BYTES, Entry
 from agentgate.gateway.flights import Flights
 from agentgate.gateway.front import Front
@@ -55,6 +56,7 @@ from agentgate.gateway.session import Session
 from agentgate.gateway.switch import Switch
 from agentgate.gateway.units import Units
 from agentgate.gateway.waits import CallWaits
+from agentgate.gateway.watching import Watching
 from agentgate.model import NEIGHBOUR, Call, Identity, Outcome
 from agentgate.runtime.service import Service
 
@@ -96,6 +98,7 @@ class Gateway(Service):
         self._chance = chance
         self._routes = routes
         self.findings = findings
+        self._departures = Departures(clock, findings)
         self._make_policies(options, chance, lifetime)
         self.ledger = Ledger(store, clock, options.name, lifetime.epoch)
         self.flights = Flights(options.calls.flights_max)
@@ -109,6 +112,7 @@ class Gateway(Service):
         self._reach = Reach(self.peers)
         self.units = self._make_units()
         self.resting = Resting(self.units, self.slots, self.parkings["slot"], clock)
+        self.watching = self._make_watching()
         self.waits = self._make_waits()
         self._registrations = Registrations(
             self.admission, routes=routes, units=self.units, clock=clock, counters=self.counters
@@ -118,6 +122,8 @@ class Gateway(Service):
         self._ids = 0
         schemas = Schemas()
         self.pipeline = Pipeline(self._parts(spans, schemas))
+        if self.watching is not None:
+            self.watching.degraded = Degraded(routes=routes, clock=clock, call=self.call, new_id=self._new_id)
         self._entry = Entry(
             clock=clock,
             chance=chance,
@@ -158,7 +164,7 @@ class Gateway(Service):
             trace_id=call.trace_id or self._chance.token_hex(TRACE_ID_BYTES),
             span_id=call.span_id or self._chance.token_hex(SPAN_ID_BYTES),
         )
-        return await self.run(Passage(filled, self._clock.wall()))
+        return await self.run(Passage(filled, self._clock.wall(), last_instance=call.avoid))
 
     def run(self, passage: Passage) -> Awaitable[Outcome]:
         """Walk a passage down the path."""
@@ -201,7 +207,6 @@ class Gateway(Service):
         self.rate = RateLimiter(options.rate)
         self.abuse = Abuse(options.abuse)
         self.duplicates = Duplicates(options.duplicates)
-        self.patience = Patience()
         self.quotas = Quotas(options.quota, self._routes.quotas)
         self.guard = ChainGuard(options.chain)
         self.graph = Waits()
@@ -241,6 +246,24 @@ class Gateway(Service):
             routes=self._routes,
             clock=self._clock,
             findings=self.findings,
+            watching=self.watching,
+        )
+
+    def _make_watching(self) -> Watching | None:
+        mode = self.options.mechanisms.get("watchdog", "enforce")
+        if mode == "off":
+            return None
+        return Watching(
+            self.graph,
+            options=self.options.watchdog,
+            mode=mode,
+            units=self.units,
+            reach=self._reach,
+            clock=self._clock,
+            counters=self.counters,
+            findings=self.findings,
+            spawn=self._task,
+            longest_s=self.options.timeout.max_s,
         )
 
     def _make_http_agents(self, http: HttpClient | None) -> HttpAgents:
@@ -322,13 +345,14 @@ class Gateway(Service):
             http_agents=self.http_agents,
             registrations=self._registrations,
             units=self.units,
+            watching=self.watching,
             rejoin=self._rejoin,
             entry=self._entry,
             ledger=self.ledger,
             directory=self._routes,
             schemas=schemas,
             counters=self.counters,
-            left=self._caller_left,
+            left=self._departures,
             options=self.options.calls,
             payload_options=self.options.payload,
         )
@@ -343,7 +367,7 @@ class Gateway(Service):
             tokens=self.tokens,
             routes=self._routes,
             counters=self.counters,
-            left=self._caller_left,
+            left=self._departures,
             options=self.options.calls,
         )
 
@@ -354,17 +378,6 @@ class Gateway(Service):
     def _overstay_slot(self, ticket: SlotTicket) -> None:
         self.slots.overstay(ticket, self._clock.now())
         self.parkings["slot"].pump()
-
-    def _caller_left(self, call: Call) -> None:
-        found = self.patience.left(call, self._clock.now())
-        if found is not None:
-            self.findings.report(
-                "caller_limit_below_gate",
-                f"{call.caller} > {call.target}.{call.task_type}",
-                tenant=call.tenant,
-                leaves_after_s=round(found.after_s, 3),
-                gate_s=round(found.gate_s, 3),
-            )
 
     def _new_id(self, kind: str) -> str:
         """A globally unique id: of this start of this gate, and counted."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agentgate.gateway.passage import Passage
     from agentgate.gateway.resting import Resting
     from agentgate.gateway.units import Unit, Units
+    from agentgate.gateway.watching import Watching
     from agentgate.model import Knot, Outcome, Problem, WaitKind
     from agentgate.ports.clock import Clock
     from agentgate.ports.routes import Routes
@@ -54,6 +55,7 @@ class CallWaits:
         units: Units,
         slots: Slots,
         resting: Resting,
+        watching: Watching | None,
         routes: Routes,
         clock: Clock,
         findings: Reporter,
@@ -63,6 +65,7 @@ class CallWaits:
         self._units = units
         self._slots = slots
         self._resting = resting
+        self._watching = watching
         self._routes = routes
         self._clock = clock
         self._findings = findings
@@ -88,16 +91,23 @@ class CallWaits:
         self.begin(wait)
         return wait
 
+    def repeats(self, wait: CallWait) -> Problem | None:
+        """Why its unit may not ask this once more; None: it may."""
+        return self._watching.asks(wait, wait.passage.call) if self._watching is not None else None
+
     def came(self, wait: CallWait, outcome: Outcome) -> None:
         """The call came to this: what its unit has done and spent counts when somebody has to give way."""
         unit = self._units.get(wait.unit)
         if unit is not None:
             unit.spent += wait.passage.call.cost
             unit.effects += outcome.ok and wait.passage.call.keyed
+            if self._watching is not None:
+                self._watching.got(unit, wait.passage.call, outcome)
 
     def begin(self, wait: OpenWait) -> None:
         """A wait of any kind; `close` it on every path."""
-        unit = self._units.get(wait.unit) if self._mode != "off" else None
+        is_seen = self._mode != "off" or self._watching is not None
+        unit = self._units.get(wait.unit) if is_seen else None
         if unit is not None and not unit.ended:
             if self._graph.facts(wait.unit) is None:
                 self._graph.begin(self._facts(unit))
@@ -106,6 +116,8 @@ class CallWaits:
 
     def close(self, wait: OpenWait) -> None:
         """It is over, whatever it came to."""
+        if self._watching is not None:
+            self._watching.over(wait)
         self._graph.close(wait)
         if not self._graph.of(wait.unit):
             self._graph.end(wait.unit)

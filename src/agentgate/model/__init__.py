@@ -3,7 +3,9 @@
 from agentgate.model.agent_settings import AS_DECLARED, AgentQuota, AgentSettings, SwitchedOff
 from agentgate.model.call import DEFAULT_TENANT, Call, Effect, KeyId, OnDisconnect
 from agentgate.model.card import (
+    ASIDE_PREFIXES,
     CHECK_PREFIX,
+    DEGRADED_PREFIX,
     PRIORITY_BY_TIER,
     SKILL_PREFIX,
     Card,
@@ -12,6 +14,8 @@ from agentgate.model.card import (
     Skill,
     Tier,
     check_type,
+    degraded_type,
+    served_type,
 )
 from agentgate.model.finding import Finding
 from agentgate.model.http import Endpoint, HttpAnswer, HttpEnd, HttpFailure
@@ -25,9 +29,11 @@ from agentgate.model.wait import Knot, KnotStep, Wait, WaitKind
 
 __all__ = [
     "AGENT_SCOPE",
+    "ASIDE_PREFIXES",
     "AS_DECLARED",
     "CHECK_PREFIX",
     "DEFAULT_TENANT",
+    "DEGRADED_PREFIX",
     "NEIGHBOUR",
     "NOBODY",
     "OBSERVE",
@@ -75,12 +81,14 @@ __all__ = [
     "Wait",
     "WaitKind",
     "check_type",
+    "degraded_type",
     "failure",
     "in_order",
     "logged",
     "plain",
     "problem",
     "qualified",
+    "served_type",
     "tenant_of",
     "told",
     "unfolded",

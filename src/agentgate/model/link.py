@@ -1,7 +1,8 @@
 """The messages of the link: JSON-RPC 2.0 over a WebSocket, subprotocol `agentgate.v1` (DESIGN 4.5).
 
 Agent to gate: requests `hello`, `call`, `routes`; notifications `beat`, `cancel`, `progress`, `drain`.
-Gate to agent: request `invoke` (id = the unit; its response is an `Answer`); notifications `stop`, `ack`, `drain`.
+Gate to agent: requests `invoke` (id = the unit; its response is an `Answer`) and `probe`; notifications `stop`, `ack`,
+`drain`.
 
 The id of a `call` request is the call's own globally unique id, the id of `invoke` is the unit's: a repeated frame is
 recognised by it. A frame may be one message or a JSON array of messages (a JSON-RPC batch), handled in order.
@@ -197,6 +198,28 @@ class StopParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unit: str
     kind: StopKind
     reason: str = ""
+
+
+PROBE_ID: Final = "probe"  # one is under way at a time, and no unit is called so
+
+UnitHealth = Literal["running", "waiting", "unknown"]
+
+
+class ProbeParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Asks for the health of units that have shown no progress for long."""
+
+    units: tuple[str, ...]
+
+
+class ProbeAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How those units are, and how far behind the handlers' event loop is.
+
+    `running`: a handler is at work. `waiting`: the unit is here and its handler has not begun. `unknown`: it is not
+    here, or has ended.
+    """
+
+    units: dict[str, UnitHealth] = {}
+    lag_ms: float = 0.0
 
 
 class AckParams(Struct, frozen=True, kw_only=True, omit_defaults=True):

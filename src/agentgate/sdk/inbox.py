@@ -120,6 +120,11 @@ class Inbox:
         """Whether nothing is in hand: no handler runs, no answer waits for the gate."""
         return not self._runs and not self._kept
 
+    def run_of(self, unit: str) -> str | None:
+        """The unit that the run this one waits for was started for; None: it waits for none."""
+        run = self._run_of_unit.get(unit)
+        return None if run is None else run.unit
+
     # What the gate asks.
 
     def receive(self, unit: str, params: InvokeParams, *, deadline: float, repeatable: bool) -> Receipt:

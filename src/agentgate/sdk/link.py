@@ -31,8 +31,11 @@ from agentgate.model.link import (
     DrainParams,
     Frame,
     InvokeParams,
+    ProbeAnswer,
+    ProbeParams,
     ProgressParams,
     StopParams,
+    UnitHealth,
     Welcome,
 )
 from agentgate.model.outcome import Outcome, failure
@@ -100,6 +103,7 @@ class Link:
             "stop": self._on_stop,
             "ack": self._on_ack,
             "drain": self._on_drain,
+            "probe": self._on_probe,
         }
 
     # What handlers and clients use (`LinkPort`).
@@ -345,7 +349,20 @@ class Link:
         if self.receiver is not None:
             self.receiver.drain(params)
 
+    def _on_probe(self, frame: Frame) -> None:
+        """Answered by the link itself: that the handlers do not get to it is what the gate wants to know."""
+        params = wire.body(frame.params, ProbeParams)
+        lag_ms = self.receiver.lag_ms() if self.receiver is not None else 0.0
+        answer = ProbeAnswer(units={unit: self._health(unit) for unit in params.units}, lag_ms=lag_ms)
+        self._put(wire.response(str(frame.id), answer))
+
     # Parts.
+
+    def _health(self, unit: str) -> UnitHealth:
+        run = self._inbox.run_of(unit)
+        if run is None or self.receiver is None:
+            return "unknown"
+        return "running" if self.receiver.runs(run) else "waiting"
 
     def _tell(self, told: Tell | None, reason: str) -> None:
         if told is not None and self.receiver is not None:
