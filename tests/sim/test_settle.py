@@ -31,6 +31,13 @@ async def say(platform: Platform, word: Any, *, name: str = NAME, by: Identity =
         return refused.error.code
 
 
+async def advice(platform: Platform, word: Any) -> str:
+    """What a refusal tells the operator to do."""
+    with pytest.raises(Refused) as refused:
+        await settle(platform.gateway, NAME, msgspec.json.encode(word), NEIGHBOUR)
+    return refused.value.error.advice
+
+
 async def lost(platform: Platform, task_type: str = "pay") -> tuple[WirePeer, HttpCaller]:
     """A call whose instance has gone; and the instance that is there now."""
     shop = HttpCaller(platform)
@@ -73,6 +80,8 @@ def test_everybody_is_told_what_the_operator_says(word: dict[str, Any], status: 
                 assert answered.body.get("value", answered.body.get("detail")) == said
             assert bank.invoked.empty()
             assert await say(platform, {"as": "not_done"}) == "version_conflict"
+            todo = "needs its own `action`" if status == 200 else "with `again` runs it anew"
+            assert todo in await advice(platform, {"as": "not_done"})
 
     play(story)
 
@@ -84,6 +93,7 @@ def test_what_did_not_happen_runs_again() -> None:
         async with gate() as platform:
             bank, shop = await lost(platform)
             assert await say(platform, {"as": "not_done"}) == Settled(id=NAME, key="client:pay:o1:run", state="none")
+            assert "the key is free" in await advice(platform, {"as": "not_done"})
             assert (await shop.look(NAME)).status in (404, 502)  # nothing is known any more, but that it was lost
             call = shop.pay("o1")
             bank.answer(await bank.next(), "paid")
@@ -107,7 +117,7 @@ def test_a_settled_failure_may_be_run_again() -> None:
 
 
 def test_only_what_is_unknown_can_be_settled() -> None:
-    """C4: a call that runs, one that is over and one that never was are refused, each with its own code."""
+    """C4: a call that runs or queues, one that is over and one that never was are refused, each with its own code."""
 
     async def story() -> None:
         async with gate() as platform:
@@ -120,6 +130,14 @@ def test_only_what_is_unknown_can_be_settled() -> None:
             assert await say(platform, word) == "in_progress"
             bank.answer(unit, "paid")
             assert (await call).status == 200
+            waiting = WirePeer(platform, "vault", skills=SKILLS, concurrency=1).connect()
+            first, second = (shop.pay(key, target="vault") for key in ("o1", "o2"))
+            unit = await waiting.next()
+            queued = call_id(KEY._replace(target="vault", business_key="o2"))
+            assert await say(platform, word, name=queued) == "in_progress"
+            waiting.answer(unit, "kept")
+            waiting.answer(await waiting.next(), "kept")
+            assert [(await first).status, (await second).status] == [200, 200]
             assert await say(platform, word) == "version_conflict"
             assert await say(platform, word, by=Identity(tenant="other", name="olga")) == "not_found"
 
