@@ -14,8 +14,8 @@ from agentgate.core.call_id import call_id
 from agentgate.model import NEIGHBOUR, Identity, KeyId
 from agentgate.server.problems import Refused
 from agentgate.server.settle import Settled, settle
-from tests.sim.http_caller import HttpCaller
-from tests.sim.wire_peer import SKILLS, WirePeer, gate, play
+from tests.sim.http_caller import Answered, HttpCaller
+from tests.sim.wire_peer import SKILLS, Invoked, WirePeer, gate, play
 
 KEY = KeyId("default", "bank", "client", "pay", "o1", "run")
 NAME = call_id(KEY)
@@ -53,6 +53,12 @@ async def lost(platform: Platform, task_type: str = "pay") -> tuple[WirePeer, Ht
         answered = await shop.look(answered.body["id"], prefer="wait=30")
     assert (answered.status, answered.code) == (502, "outcome_unknown")
     return two, shop
+
+
+async def start(shop: HttpCaller, bank: WirePeer, key: str) -> tuple[Invoked, asyncio.Task[Answered]]:
+    """A call whose unit runs."""
+    call = shop.pay(key)
+    return await bank.next(), call
 
 
 @pytest.mark.parametrize(
@@ -186,6 +192,58 @@ def test_whoever_waits_for_a_check_is_told_what_the_operator_says() -> None:
             assert (told.status, told.body["value"], owner.done()) == (200, "seen", False)
             bank.answer(check, error="rejected")
             assert (await owner).body["value"] == "seen"
+            assert bank.invoked.empty()
+
+    play(story)
+
+
+def test_whoever_joined_goes_on_when_it_did_not_happen() -> None:
+    """C2, C4: "not done" frees the key for those in the air too; whichever comes to the target first, it runs once."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            bank, shop = await lost(platform, "ship")
+            await asyncio.sleep(10)
+            busy = [await start(shop, bank, f"b{number}") for number in range(7)]
+            owner = shop.pay("o1", task_type="ship", priority=9)
+            check = await bank.next()
+            ahead = shop.pay("b8", priority=9)  # takes the slot that the check leaves
+            joiner = shop.pay("o1", task_type="ship", priority=2)
+            await asyncio.sleep(0.1)
+            name = call_id(KEY._replace(task_type="ship"))
+            assert isinstance(await say(platform, {"as": "not_done"}, name=name), Settled)
+            bank.answer(check, None)
+            bank.answer(await bank.next(), "paid")
+            shipping = await bank.next()
+            for unit, _ in busy:  # now there is a slot for everybody
+                bank.answer(unit, "paid")
+            await asyncio.sleep(0.1)
+            bank.answer(shipping, "shipped")
+            assert [(await call).body.get("value") for call in (owner, joiner)] == ["shipped", "shipped"]
+            assert [(await call).status for call in (ahead, *(call for _, call in busy))] == [200] * 8
+            assert bank.invoked.empty()
+
+    play(story)
+
+
+@pytest.mark.parametrize("turns", range(16))
+def test_callers_that_come_with_the_word_run_once(turns: int) -> None:
+    """C2, C4: whenever callers come while the key is freed, they hear that it is lost, or share its one new run."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            bank, shop = await lost(platform)
+            word = asyncio.create_task(say(platform, {"as": "not_done"}))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            calls = [shop.pay("o1") for _ in range(2)]
+            assert isinstance(await word, Settled)
+            await asyncio.sleep(0.1)
+            assert bank.invoked.qsize() <= 1
+            if not bank.invoked.empty():
+                bank.answer(await bank.next(), "paid")
+            answers = [await call for call in calls]
+            assert {answer.code or answer.body["value"] for answer in answers} <= {"outcome_unknown", "paid"}
             assert bank.invoked.empty()
 
     play(story)

@@ -30,7 +30,7 @@ class Passage(Struct, eq=False):
     shown_key: str = ""
     notes: list[str] = field(default_factory=list)
     flight: Flight | None = None  # replay: the flight this call owns
-    lost_race: bool = False  # claim: another gateway was faster
+    lost_race: bool = False  # claim: somebody else was faster, or the key is free anew
     skill: Skill | None = None  # preflight
     attempts: int = 0  # retry
     gap_s: float = 0.0
