@@ -68,13 +68,13 @@ class KnownCalls:
         self._accepted[key] = call
         call.ended.then(lambda ended: self._end(key, call, ended.result()))
 
-    async def find(self, key: KeyId, until: float) -> Known | None:
-        """What became of a key, waiting till `until` (monotonic) for its end; None: nothing is known of it.
+    async def find(self, key: KeyId, until: float, sooner: Later[None] | None = None) -> Known | None:
+        """What became of a key, waiting for its end, but not after `until` (monotonic), or after `sooner` has ended.
 
-        Raises `StoreError`.
+        None: nothing is known of it. Raises `StoreError`.
         """
         while (end := self._end_of(key)) is not None:
-            if await first([end], until) is None:
+            if await first([end] if sooner is None else [end, sooner], until) is not end:
                 return self._running(key)
         record = await self._soon(self._ledger.lookup(key))
         if record is not None:

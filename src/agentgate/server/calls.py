@@ -22,6 +22,7 @@ from agentgate.gateway.entry import PRIORITY_MAX, TIMEOUT_MS_MAX
 from agentgate.gateway.front import FrontCall
 from agentgate.model import OBSERVE, OPERATE, SUBMIT, Identity, KeyId, Outcome, Problem, problem
 from agentgate.model.link import CallParams
+from agentgate.runtime.later import Later
 from agentgate.server import replies
 from agentgate.server.call_headers import CallHeaders, Headers, read_headers
 from agentgate.server.replies import Fields, Reply
@@ -116,6 +117,7 @@ class HttpCalls:
         options = gateway.options
         self.known = gateway.known_calls
         self.waiting: dict[Pending, None] = {}  # calls that are not answered yet
+        self._stops: Later[None] = Later()
         self._front = gateway.front
         self._rate = gateway.rate
         self._clock = clock
@@ -155,9 +157,10 @@ class HttpCalls:
             raise
 
     def give_up(self) -> None:
-        """Answer whoever still waits: the gate stops."""
+        """Answer whoever still waits, for a call or for what became of one: the gate stops."""
         for pending in list(self.waiting):
             pending.give_up()
+        self._stops.set_result(None)
 
     async def look(self, name: str, headers: Headers, identity: Identity) -> Reply:
         """What became of the call with this id; `Prefer: wait=n` waits for its end. Raises `StoreError`."""
@@ -171,7 +174,7 @@ class HttpCalls:
             return replies.refusal(problem("forbidden", detail=detail))
         known = None
         if key is not None:
-            known = await self.known.find(key, self._clock.now() + min(wait_s, LOOK_S_MAX))
+            known = await self.known.find(key, self._clock.now() + min(wait_s, LOOK_S_MAX), self._stops)
         if key is None or known is None:
             return replies.refusal(replace(problem("not_found", detail=NOT_KNOWN), advice=REPEAT))
         if known.outcome is None:
