@@ -88,7 +88,7 @@ def show(key: KeyOrId, *, target: Target = "", url: Url = None, as_json: AsJson 
     Example: agentgate calls show shop:confirm:order_123:run
     """
     status, answer = gate_api.ask(url, "v1", "calls", _id_of(url, key, target))
-    if not isinstance(answer, dict) or answer.get("code") in ("not_found", "forbidden"):
+    if answer.get("code") in ("not_found", "forbidden"):
         raise CommandError(f"nothing is known of {key!r}; `agentgate calls list` shows what there is")
     if as_json:
         print_json(answer)
