@@ -139,6 +139,21 @@ def test_the_configuration_is_checked_without_starting_anything(tmp_path: Path) 
     assert odd["remedy"].startswith("name a file")
 
 
+def test_all_mistakes_of_a_configuration_are_said_at_once(tmp_path: Path) -> None:
+    """F26: by `config check` with what is odd beside it, and by `serve`, which does not start."""
+    file = tmp_path / "gate.yaml"
+    file.write_text("store: memory\nretry: {max_atempts: 3, jitter_ms: many}\n", encoding="utf-8")
+    done = agentgate("config", "check", "--config", str(file))
+    assert (done.returncode, "store = memory" in done.stderr) == (2, True)
+    wrong = [line.removeprefix("error: ") for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(wrong) == 2
+    found = agentgate("config", "check", "--config", str(file), "--json")
+    said = json.loads(found.stdout)
+    assert (found.returncode, said["ok"], said["errors"], len(said["contradictions"])) == (2, False, wrong, 1)
+    refused = agentgate("serve", "--config", str(file))
+    assert (refused.returncode, refused.stderr.splitlines()) == (2, [f"agentgate: {line}" for line in wrong])
+
+
 def test_the_configuration_is_shown_with_its_origins(tmp_path: Path) -> None:
     """I7: `config show` tells values, where they come from and what bad ones do; `config schema` is a JSON document."""
     file = tmp_path / "gate.yaml"
