@@ -236,6 +236,19 @@ def test_serve_run_call_and_look(tmp_path: Path) -> None:
     assert all("shelf of" not in line for line in gate.err.all())
 
 
+def test_a_store_that_was_not_there_is_said_to_be_new(tmp_path: Path) -> None:
+    """I7: a misspelt path is seen on the first line, and a gate that finds its store says nothing of the kind."""
+    for name, said in (
+        ("sqlite:var/deep/gate.sqlite", " (new, in the new folder var/deep)"),
+        ("sqlite:var/deep/gate.sqlite", ""),
+        ("sqlite:var/deep/gates.sqlite", " (new)"),
+        ("memory", ""),
+    ):
+        with running("serve", "--port", "0", "--store", name, cwd=tmp_path) as gate:
+            assert gate.err.until("Ctrl-C").endswith(f", store {name}{said}; Ctrl-C stops it")
+            assert gate.stop() == 0
+
+
 def test_a_second_gate_on_the_same_store_says_so(tmp_path: Path) -> None:
     """One gate a store: the second ends with a sentence, the first goes on."""
     with running("serve", "--port", "0", "--json", cwd=tmp_path) as gate:

@@ -40,6 +40,17 @@ def read_settings(
     return load(file, os.environ, given).settings
 
 
+def store_of(settings: Settings) -> str:
+    """The store in words; to be asked before it is opened, which makes what is not there yet.
+
+    A gate that begins anew because a path was misspelt has forgotten every key; so it says that it does.
+    """
+    path, url = settings.store.path, settings.store.url
+    if path is None or path.exists():
+        return f"store {url}"
+    return f"store {url} (new)" if path.parent.exists() else f"store {url} (new, in the new folder {path.parent})"
+
+
 def start_logs(level: str) -> None:
     """Logs of this process; raises `CommandError` for a level that does not exist."""
     from agentgate.server.logs import Level, configure_logs
