@@ -100,7 +100,7 @@ class Gateway(Service):
         self._make_policies(options, chance, lifetime)
         self.ledger = Ledger(store, clock, options.name, lifetime.epoch)
         self.flights = Flights(options.calls.flights_max)
-        self.peers = Peers(clock, options.calls)
+        self.peers = Peers(clock, options.calls, findings)
         self.parkings = {
             "rate": Parking(self.rate, clock),
             "chain_guard": Parking(self.guard, clock),
