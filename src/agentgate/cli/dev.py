@@ -39,7 +39,7 @@ def dev(
     store_said = gate.store_of(settings)
 
     async def main() -> None:
-        async with gate.open_gate(settings) as server:
+        async with gate.open_gate(settings) as (_, server):
             say(f"agentgate {server.url}, {store_said}; Ctrl-C stops everything")
             supervisor = make_supervisor(
                 files,

@@ -33,7 +33,7 @@ def serve(
 
     async def main() -> None:
         stop = stop_signal()
-        async with gate.open_gate(settings) as server:
+        async with gate.open_gate(settings) as (_, server):
             if as_json:
                 print_json({"url": server.url}, in_one_line=True)
             else:
