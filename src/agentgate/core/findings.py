@@ -80,6 +80,12 @@ KINDS: Final[dict[str, Kind]] = {
         "Find what blocks in an async handler (a blocking library, long computing) and move it into a handler that is "
         "not async, or into a thread: one blocked handler holds up all others of its process.",
     ),
+    "instance_name_shared": Kind(
+        "several processes say they are the same instance, and take each other's connection over again and again",
+        "`takeovers` of standing connections within the last minute, `pids`: the process ids that said so",
+        "Give every process an instance name of its own (left to the SDK, it is random), or stop the one that was "
+        "started twice. If there is only one, look for a network that breaks its connections on one side.",
+    ),
     "breaker_opened": Kind(
         "a target failed so often that it is left alone for a while",
         "`open_s`: how long it is left alone this time",

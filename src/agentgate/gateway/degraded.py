@@ -23,9 +23,9 @@ class Degraded:
 
     def __init__(
         self,
-        *,
         routes: Routes,
         clock: Clock,
+        *,
         call: Callable[[Call], Awaitable[Outcome]],
         new_id: Callable[[str], str],
     ) -> None:

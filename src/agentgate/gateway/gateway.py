@@ -21,7 +21,7 @@ from agentgate.core.budget import RetryBudget
 from agentgate.core.chain import ChainGuard
 from agentgate.core.cool_down import CoolDown
 from agentgate.core.duplicates import Duplicates
-from agentgate.core.quota import Quotas
+from agentgate.core.quota import Quotas, Standing
 from agentgate.core.rate import RateLimiter
 from agentgate.core.slots import Slots
 from agentgate.core.timeout import Timeouts
@@ -53,6 +53,7 @@ from agentgate.gateway.rejoin import Rejoin
 from agentgate.gateway.resting import Resting
 from agentgate.gateway.schemas import Schemas
 from agentgate.gateway.session import Session
+from agentgate.gateway.stages.quota import as_counted
 from agentgate.gateway.switch import Switch
 from agentgate.gateway.units import Units
 from agentgate.gateway.waits import CallWaits
@@ -102,7 +103,7 @@ class Gateway(Service):
         self._make_policies(options, chance, lifetime)
         self.ledger = Ledger(store, clock, options.name, lifetime.epoch)
         self.flights = Flights(options.calls.flights_max)
-        self.peers = Peers(clock, options.calls)
+        self.peers = Peers(clock, options.calls, findings)
         self.parkings = {
             "rate": Parking(self.rate, clock),
             "chain_guard": Parking(self.guard, clock),
@@ -122,8 +123,6 @@ class Gateway(Service):
         self._ids = 0
         schemas = Schemas()
         self.pipeline = Pipeline(self._parts(spans, schemas))
-        if self.watching is not None:
-            self.watching.degraded = Degraded(routes=routes, clock=clock, call=self.call, new_id=self._new_id)
         self._entry = Entry(
             clock=clock,
             chance=chance,
@@ -174,6 +173,12 @@ class Gateway(Service):
         """Begin nothing new: only what units call that run already is taken from now on."""
         self._link.is_stopping = True
         self.front.is_stopping = True
+
+    def quota_of(self, call: Call) -> Standing | None:
+        """How the quota stands that calls like this one are nearest to; None: they have none that counts units."""
+        if not self.quotas.in_use:
+            return None
+        return self.quotas.nearest(as_counted(call, self.quotas, self._routes), self._clock.now())
 
     def connect(
         self, send: Callable[[bytes], None], close: Callable[[str], None], identity: Identity = NEIGHBOUR
@@ -250,20 +255,18 @@ class Gateway(Service):
         )
 
     def _make_watching(self) -> Watching | None:
-        mode = self.options.mechanisms.get("watchdog", "enforce")
-        if mode == "off":
+        if self.options.mechanisms.get("watchdog") == "off":
             return None
         return Watching(
             self.graph,
-            options=self.options.watchdog,
-            mode=mode,
+            self.options,
             units=self.units,
             reach=self._reach,
+            degraded=Degraded(self._routes, self._clock, call=self.call, new_id=self._new_id),
             clock=self._clock,
             counters=self.counters,
             findings=self.findings,
             spawn=self._task,
-            longest_s=self.options.timeout.max_s,
         )
 
     def _make_http_agents(self, http: HttpClient | None) -> HttpAgents:

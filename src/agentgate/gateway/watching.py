@@ -21,11 +21,10 @@ from agentgate.model import Outcome, failure, plain, problem
 
 if TYPE_CHECKING:
     from agentgate.core.open_wait import OpenWait
-    from agentgate.core.policy import Mode
     from agentgate.core.waits import Waits
-    from agentgate.core.watchdog import WatchdogOptions
     from agentgate.gateway.counters import Counters
     from agentgate.gateway.degraded import Degraded
+    from agentgate.gateway.gateway_options import GatewayOptions
     from agentgate.gateway.peers import Peer
     from agentgate.gateway.reach import Reach
     from agentgate.gateway.units import Unit, Units
@@ -42,32 +41,30 @@ WOULD: Final = "would_release"
 class Watching:
     """Watches the units of a gateway; `look` is called by a timer (`control/watchdog.py`)."""
 
-    degraded: Degraded  # set once, by the gateway, whose calls it makes
-
     def __init__(  # noqa: PLR0913 - the parts it stands between
         self,
         graph: Waits,
+        options: GatewayOptions,
         *,
-        options: WatchdogOptions,
-        mode: Mode,
         units: Units,
         reach: Reach,
+        degraded: Degraded,
         clock: Clock,
         counters: Counters,
         findings: Reporter,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
-        longest_s: float,
     ) -> None:
-        self._dog = Watchdog(graph, options)
-        self._options = options
-        self._observes = mode == "observe"
+        self._dog = Watchdog(graph, options.watchdog)
+        self._least_s = options.watchdog.least_s
+        self._longest_s = options.timeout.max_s
+        self._observes = options.mechanisms.get("watchdog") == "observe"
         self._units = units
         self._reach = reach
+        self._degraded = degraded
         self._clock = clock
         self._counters = counters
         self._findings = findings
         self._spawn = spawn
-        self._longest_s = longest_s
 
     def __len__(self) -> int:
         """How many units are late."""
@@ -146,7 +143,7 @@ class Watching:
             return call.skill_timeout_s
         if plan is None:
             return self._longest_s
-        return plan.high_s if call.heavy else max(plan.timeout_s, self._options.least_s)
+        return plan.high_s if call.heavy else max(plan.timeout_s, self._least_s)
 
     def _late_of(self, instance: str) -> list[Unit]:
         return [unit for unit in self._units.of_instance(instance) if unit.id in self._dog]
@@ -208,7 +205,7 @@ class Watching:
         answer = None
         until = unit.call.deadline if unit.flight is None else unit.flight.waited_until
         if until is not None:
-            answer = await self.degraded.answer(unit, min(until, self._clock.now() + self._timeout_s(unit)))
+            answer = await self._degraded.answer(unit, min(until, self._clock.now() + self._timeout_s(unit)))
         if unit.ended:
             return
         self._counters.released_units["degraded" if answer is not None else "needs_human"] += 1
