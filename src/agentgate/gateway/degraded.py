@@ -37,7 +37,7 @@ class Degraded:
     async def answer(self, unit: Unit, until: float) -> Outcome | None:
         """What the degraded handler answers by then (monotonic); None: there is none, or it has no answer."""
         now = self._clock.now()
-        if now >= until or not self._has_handler(unit):
+        if unit.ended or now >= until or not self._has_handler(unit):
             return None
         outcome = await self._call(self._call_of(unit, now, until))
         return Outcome(value=outcome.value, degraded=True) if outcome.ok else None

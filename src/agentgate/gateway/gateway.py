@@ -113,7 +113,7 @@ class Gateway(Service):
         self._reach = Reach(self.peers)
         self.units = self._make_units()
         self.resting = Resting(self.units, self.slots, self.parkings["slot"], clock)
-        self.watching = self._make_watching()
+        self.watching = self._make_watching() if options.mechanisms.get("watchdog") != "off" else None
         self.waits = self._make_waits()
         self._registrations = Registrations(
             self.admission, routes=routes, units=self.units, clock=clock, counters=self.counters
@@ -254,9 +254,7 @@ class Gateway(Service):
             watching=self.watching,
         )
 
-    def _make_watching(self) -> Watching | None:
-        if self.options.mechanisms.get("watchdog") == "off":
-            return None
+    def _make_watching(self) -> Watching:
         return Watching(
             self.graph,
             self.options,

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import structlog
 
 from agentgate.core.watchdog import NO_PROGRESS, Step, Watchdog
-from agentgate.model import Outcome, failure, plain, problem
+from agentgate.model import failure, plain, problem
+from agentgate.runtime.later import first
 
 if TYPE_CHECKING:
     from agentgate.core.open_wait import OpenWait
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from agentgate.gateway.peers import Peer
     from agentgate.gateway.reach import Reach
     from agentgate.gateway.units import Unit, Units
-    from agentgate.model import Call, Problem
+    from agentgate.model import Call, Outcome, Problem
     from agentgate.model.link import ProbeAnswer
     from agentgate.ports.clock import Clock
     from agentgate.runtime.reporter import Reporter
@@ -57,6 +58,7 @@ class Watching:
         self._dog = Watchdog(graph, options.watchdog)
         self._least_s = options.watchdog.least_s
         self._longest_s = options.timeout.max_s
+        self._grace_s = options.calls.stop_grace_s
         self._observes = options.mechanisms.get("watchdog") == "observe"
         self._units = units
         self._reach = reach
@@ -84,7 +86,7 @@ class Watching:
         """A unit begins to wait for a call; a problem: it may not, because it has asked this before, and was woken."""
         if wait.unit not in self._dog or self._dog.asks(wait, call, self._clock.now()) or self._observes:
             return None
-        return _repeats(call)
+        return _repeats(call.target, call.task_type)
 
     def got(self, unit: Unit, call: Call, outcome: Outcome) -> None:
         """A call of a unit came to this."""
@@ -173,7 +175,7 @@ class Watching:
             return
         self._counters.woken_units += 1
         for wait in self._dog.repeated(unit.id):
-            wait.release(problem(NO_PROGRESS, sent=True, detail=f"{wait.target}.{wait.task_type} was asked before"))
+            wait.release(_repeats(wait.target, wait.task_type))
 
     def _give_up(self, unit: Unit, step: Step) -> None:
         call = unit.call
@@ -199,20 +201,21 @@ class Watching:
             self._spawn(self._release(unit, step))
 
     async def _release(self, unit: Unit, step: Step) -> None:
-        """Tell the unit, then answer whoever waits for it."""
+        """Tell the unit, which may end by that; else answer whoever waits for it."""
         why = f"no progress for {step.quiet_s:.1f} s"
         self._units.stop(unit, "expire", why)
         answer = None
         until = unit.call.deadline if unit.flight is None else unit.flight.waited_until
         if until is not None:
+            await first([unit.answer], min(until, self._clock.now() + self._grace_s))
             answer = await self._degraded.answer(unit, min(until, self._clock.now() + self._timeout_s(unit)))
         if unit.ended:
             return
         self._counters.released_units["degraded" if answer is not None else "needs_human"] += 1
-        detail = f"{unit.call.task_type} of {unit.call.agent} shows {why}; it still runs as {unit.id}"
+        detail = f"{unit.call.task_type} of {plain(unit.call.agent)} shows {why}; it still runs as {unit.id}"
         self._units.give_up(unit, answer or failure("needs_human", sent=True, detail=detail))
         log.warning("unit_released", unit=unit.id, quiet_s=round(step.quiet_s, 3), degraded=answer is not None)
 
 
-def _repeats(call: Call) -> Problem:
-    return problem(NO_PROGRESS, detail=f"{call.target}.{call.task_type} was asked before")
+def _repeats(target: str, task_type: str) -> Problem:
+    return problem(NO_PROGRESS, detail=f"{target}.{task_type} was asked before, and nothing has changed since")
