@@ -1,61 +1,15 @@
-"""Units without progress: their processes are asked, their callers answered in their place; in virtual time."""
+"""Units that hang: their processes are asked, their callers answered in their place; in virtual time."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from agentgate.adapters.memory.store import MemoryStore
-from agentgate.app import Platform
-from agentgate.config import Settings
-from agentgate.config.mechanisms import default_modes
 from agentgate.core.policy import Mode
-from agentgate.model import Finding, KeyId, Skill
-from tests.sim.wire_peer import Invoked, WirePeer, gate, play
-
-PAY = Skill(task_type="pay", timeout_s=3.0)  # asked after at 6 s, given up at 9 s and a bit
-SHIP = Skill(task_type="ship", timeout_s=3.0, degraded=True)
-STAND_IN = Skill(task_type="degraded:ship", effect="read")
-ASK = Skill(task_type="ask", timeout_s=3.0, rests=True)
-LOOK = Skill(task_type="look", effect="read", timeout_s=3.0)
-SLOW = Skill(task_type="slow", timeout_s=60.0)
-LONG = Skill(task_type="long", effect="read", timeout_s=60.0)
-SKILLS = (PAY, SHIP, STAND_IN, ASK, LOOK, SLOW)
-
-
-def switched(mode: Mode, **modes: Mode) -> Settings:
-    return Settings(mechanisms={**default_modes(), "watchdog": mode, **modes})
-
-
-def team(platform: Platform) -> tuple[WirePeer, WirePeer]:
-    """An agent with all skills, and somebody who calls it."""
-    agent = WirePeer(platform, "agent", skills=SKILLS).connect()
-    agent.health = {}
-    return agent, WirePeer(platform, "shop").connect()
-
-
-def found(platform: Platform, kind: str) -> list[Finding]:
-    return [finding for finding in platform.gateway.findings.of("default") if finding.kind == kind]
-
-
-def is_at_rest(platform: Platform) -> bool:
-    """Whether nothing is left of all units, their waits and their keys."""
-    gateway = platform.gateway
-    return (len(gateway.units), len(gateway.flights), len(gateway.graph), len(gateway.resting)) == (0, 0, 0, 0)
-
-
-async def forgotten(platform: Platform) -> None:
-    """The watchdog forgets at its next look."""
-    await asyncio.sleep(2)
-    assert platform.gateway.watching is not None
-    assert len(platform.gateway.watching) == 0
-    assert is_at_rest(platform)
-
-
-def key_of(business_key: str, task_type: str = "pay") -> KeyId:
-    return KeyId("default", "agent", "shop", task_type, business_key, "run")
+from tests.sim.late_units import LOOK, answer_all, child, forgotten, found, key_of, switched, team
+from tests.sim.wire_peer import WirePeer, gate, play
 
 
 def test_a_stuck_write_needs_a_human_and_still_settles_its_key() -> None:
@@ -190,45 +144,6 @@ def test_a_key_whose_stuck_unit_is_lost_is_unknown() -> None:
     play(story)
 
 
-def test_slow_work_that_says_how_far_it_is_is_never_touched() -> None:
-    """D7: twenty times its time-out, with a new note every five seconds."""
-
-    async def story() -> None:
-        async with gate() as platform:
-            agent, shop = team(platform)
-            call = shop.call("agent", "pay", "o1", timeout_ms=100_000)
-            unit = await agent.next()
-            for number in range(12):
-                await asyncio.sleep(5)
-                agent.note(unit, f"{number} of 12")
-            agent.answer(unit, "paid")
-            assert (await call).value == "paid"
-            assert agent.told("probe") == agent.told("stop") == []
-            assert not found(platform, "stuck_unit")
-
-    play(story)
-
-
-def test_a_note_before_its_time_out_counts() -> None:
-    """D7: what it has shown last before it was late is where its silence begins."""
-
-    async def story() -> None:
-        async with gate() as platform:
-            agent, shop = team(platform)
-            call = shop.call("agent", "pay", "o1")
-            unit = await agent.next()
-            await asyncio.sleep(2.9)
-            agent.note(unit, "begun")
-            await asyncio.sleep(5.5)
-            assert agent.told("probe") == []
-            await asyncio.sleep(2)
-            assert len(agent.told("probe")) == 1
-            agent.answer(unit, "paid")
-            assert (await call).ok
-
-    play(story)
-
-
 def test_a_blocked_event_loop_is_reported_and_told_apart() -> None:
     """D7, F82: its units get twice the time of a stuck one; what ends by then was never given up."""
 
@@ -294,147 +209,6 @@ def test_a_silent_process_is_lost_by_the_rules_of_presence() -> None:
             agent.fall_silent()
             assert (await call).code == "outcome_unknown"
             assert not found(platform, "stuck_unit")
-            await forgotten(platform)
-
-    play(story)
-
-
-def test_a_unit_that_polls_in_vain_is_refused_the_next_poll_then_given_up() -> None:
-    """D7, F63: equal calls with equal answers are no progress; it hears so, and may take another way."""
-
-    async def story() -> None:
-        async with gate() as platform:
-            agent, shop = team(platform)
-            clerk = WirePeer(platform, "clerk", skills=(LOOK,)).connect()
-            answering = asyncio.ensure_future(answer_all(clerk, "busy"))
-            call = shop.call("agent", "ask", "o1")
-            unit = await agent.next()
-            codes = []
-            while not call.done():
-                answer = await child(agent, unit, "clerk", {"order": "o1"})
-                codes.append(answer.code)
-                await asyncio.sleep(1)
-            assert (await call).code == "needs_human"
-            refused = codes.index("no_progress")
-            assert set(codes[:refused]) == {""}
-            assert "no_progress" in codes[refused:]
-            assert platform.gateway.counters.woken_units == 1
-            agent.answer(unit, "gave up")
-            answering.cancel()
-            await forgotten(platform)
-
-    play(story)
-
-
-def test_a_woken_unit_that_takes_another_way_ends_well() -> None:
-    """D7: released from its wait, it asks somebody else."""
-
-    async def story() -> None:
-        async with gate() as platform:
-            agent, shop = team(platform)
-            clerk = WirePeer(platform, "clerk", skills=(LOOK,)).connect()
-            answering = asyncio.ensure_future(answer_all(clerk, "busy"))
-            call = shop.call("agent", "ask", "o1")
-            unit = await agent.next()
-            answer = await child(agent, unit, "clerk", 1)
-            while answer.ok:
-                await asyncio.sleep(0.5)
-                answer = await child(agent, unit, "clerk", 1)
-            assert answer.code == "no_progress"
-            assert (await child(agent, unit, "clerk", 2)).ok
-            await asyncio.sleep(5)
-            agent.answer(unit, "done another way")
-            assert (await call).ok
-            answering.cancel()
-            await forgotten(platform)
-
-    play(story)
-
-
-def test_a_poll_that_hangs_is_ended() -> None:
-    """D7: a repeated wait is ended where it stands, as if its target had answered."""
-
-    async def story() -> None:
-        async with gate() as platform:
-            agent, shop = team(platform)
-            clerk = WirePeer(platform, "clerk", skills=(LONG,)).connect()
-            call = shop.call("agent", "ask", "o1")
-            unit = await agent.next()
-            await asyncio.sleep(4.5)
-            poll = {"effect": "read", "token": unit.params.token}
-            once = agent.call("clerk", "long", "", 1, **poll)
-            clerk.answer(await clerk.next(), "busy")
-            assert (await once).ok
-            again = await agent.call("clerk", "long", "", 1, **poll)
-            assert (again.code, again.error is not None and again.error.sent) == ("no_progress", True)
-            assert 13 <= asyncio.get_running_loop().time() <= 16
-            agent.answer(unit, "done another way")
-            assert (await call).ok
-            clerk.answer(await clerk.next())
-            await forgotten(platform)
-
-    play(story)
-
-
-def test_a_hundred_equal_reads_within_its_time_are_nothing_to_speak_of() -> None:
-    """F64: a status is polled a hundred times in half a minute; nobody is held back, asked after or reported."""
-
-    async def story() -> None:
-        async with gate() as platform:
-            agent, shop = team(platform)
-            clerk = WirePeer(platform, "clerk", skills=(LOOK,)).connect()
-            answering = asyncio.ensure_future(answer_all(clerk, "busy"))
-            call = shop.call("agent", "slow", "o1", timeout_ms=60_000)
-            unit = await agent.next()
-            for _ in range(100):
-                assert (await shop.read("clerk", 1)).ok
-                await asyncio.sleep(0.3)
-            agent.answer(unit, "done")
-            assert (await call).ok
-            assert platform.gateway.findings.of("default") == []
-            answering.cancel()
-
-    play(story)
-
-
-def test_whoever_waits_for_honest_work_is_left_alone() -> None:
-    """D7: the caller's time-out is 3 s, its target works for 40 s and says how far it is."""
-
-    async def story() -> None:
-        async with gate() as platform:
-            agent, shop = team(platform)
-            worker = WirePeer(platform, "worker", skills=(PAY,)).connect()
-            call = shop.call("agent", "ask", "o1", timeout_ms=60_000)
-            unit = await agent.next()
-            below = agent.call("worker", "pay", "o1", token=unit.params.token, timeout_ms=50_000)
-            at_work = await worker.next()
-            for number in range(8):
-                await asyncio.sleep(5)
-                worker.note(at_work, f"{number}")
-            worker.answer(at_work, "paid")
-            assert (await below).ok
-            agent.answer(unit, "done")
-            assert (await call).ok
-            assert agent.told("probe") == worker.told("probe") == []
-
-    play(story)
-
-
-def test_whoever_waits_for_a_stuck_unit_gets_on() -> None:
-    """D7, D10: the wait of the caller ends with the state; it is not stuck itself."""
-
-    async def story() -> None:
-        async with gate() as platform:
-            agent, shop = team(platform)
-            worker = WirePeer(platform, "worker", skills=(PAY,)).connect()
-            call = shop.call("agent", "ask", "o1")
-            unit = await agent.next()
-            below = agent.call("worker", "pay", "o1", token=unit.params.token)
-            at_work = await worker.next()
-            assert (await below).code == "needs_human"
-            agent.answer(unit, "a person will look at it")
-            assert (await call).ok
-            worker.answer(at_work, "paid")
             await forgotten(platform)
 
     play(story)
@@ -522,12 +296,3 @@ def test_switched_off_or_observed_nobody_is_given_up(mode: Mode) -> None:
             answering.cancel()
 
     play(story)
-
-
-async def answer_all(peer: WirePeer, value: Any) -> None:
-    while True:
-        peer.answer(await peer.next(), value)
-
-
-def child(peer: WirePeer, unit: Invoked, target: str, payload: Any) -> Any:
-    return peer.read(target, payload, token=unit.params.token)

@@ -99,7 +99,6 @@ class Gateway(Service):
         self._chance = chance
         self._routes = routes
         self.findings = findings
-        self._departures = Departures(clock, findings)
         self._make_policies(options, chance, lifetime)
         self.ledger = Ledger(store, clock, options.name, lifetime.epoch)
         self.flights = Flights(options.calls.flights_max)
@@ -212,6 +211,7 @@ class Gateway(Service):
         self.rate = RateLimiter(options.rate)
         self.abuse = Abuse(options.abuse)
         self.duplicates = Duplicates(options.duplicates)
+        self._departures = Departures(self._clock, self.findings)
         self.quotas = Quotas(options.quota, self._routes.quotas)
         self.guard = ChainGuard(options.chain)
         self.graph = Waits()

@@ -56,7 +56,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
             return "done"
         if self.error.code == "outcome_unknown":
             return "unknown"
-        return "refused" if self.error.fault in ("refused", "caller") else "failed"
+        return "refused" if self.error.fault in ("refused", "caller") and not self.error.sent else "failed"
 
 
 def problem(code: str, *, sent: bool = False, retry_after_s: float | None = None, detail: str = "") -> Problem:
