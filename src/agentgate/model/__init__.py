@@ -21,6 +21,7 @@ from agentgate.model.outcome import Outcome, Problem, Status, failure, problem
 from agentgate.model.record import Change, Changed, Claim, Claimed, LedgerEvent, Record, RecordState, UnitRef
 from agentgate.model.route import Route, RouteSnapshot
 from agentgate.model.span import LastAttempt, Span, SpanKind, in_order, unfolded
+from agentgate.model.wait import Knot, KnotStep, Wait, WaitKind
 
 __all__ = [
     "AGENT_SCOPE",
@@ -53,6 +54,8 @@ __all__ = [
     "HttpFailure",
     "Identity",
     "KeyId",
+    "Knot",
+    "KnotStep",
     "LastAttempt",
     "LedgerEvent",
     "OnDisconnect",
@@ -69,6 +72,8 @@ __all__ = [
     "SwitchedOff",
     "Tier",
     "UnitRef",
+    "Wait",
+    "WaitKind",
     "check_type",
     "failure",
     "in_order",
