@@ -70,7 +70,7 @@ class Changing:
         return {*knot, *pools}
 
 
-@settings(max_examples=1_000, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(data=st.data())
 def test_what_stands_throughout_is_found_and_nothing_else(data: st.DataObject) -> None:
     """D2, F67 to F71: a knot that stood still during the scan is found; each one reported is true at that moment."""

@@ -48,9 +48,15 @@ def agrees(graph: Graph, waits: Sequence[OpenWait]) -> None:
 
 
 def test_every_graph_of_single_edges() -> None:
-    """D1, D2: all 65 536 graphs in which four units wait for some of one another, or for themselves."""
+    """D1, D2: all graphs in which four units wait for some of one another, or for themselves.
+
+    The wait that is checked is that of the first unit; the others stand in order of how many they wait for, because
+    graphs that differ in their names only are the same.
+    """
     for graph, waits in graphs_of([[tuple((one,) for one in some) for some in subsets(UNITS)]] * 4):
-        agrees(graph, waits[:1])
+        counts = [len(wait.aim.groups()) for wait in waits[1:]]
+        if counts == sorted(counts):
+            agrees(graph, waits[:1])
 
 
 def test_every_graph_of_alternatives() -> None:
