@@ -166,6 +166,7 @@ def gateway_options(settings: Settings) -> GatewayOptions:
         payload=settings.payload,
         cool_down=settings.cool_down,
         slots=settings.slots,
+        locks=settings.locks,
         breaker=settings.breaker,
         timeout=settings.timeout,
         retry=settings.retry,

@@ -172,14 +172,19 @@ class Locks:
         for ticket in self._units.get(unit, ()):
             ticket.is_renewed = ticket.scope == "session"
 
-    def end_unit(self, unit: str, now: float) -> None:
-        """The unit has ended: its locks are free, except those held for the session of its process."""
+    def end_unit(self, unit: str, now: float) -> bool:
+        """The unit has ended: its locks are free, except those held for the session of its process.
+
+        Whether it had any; this is asked at the end of every unit, and few of them have.
+        """
         self._lost.pop(unit, None)
-        for ticket in self._units.pop(unit, ()):
+        own = self._units.pop(unit, None)
+        for ticket in own or ():
             if ticket.scope == "message" or ticket.waiting:
                 self.release(ticket, now)
             else:
                 ticket.unit = ""
+        return own is not None
 
     def end_process(self, process: str, now: float) -> None:
         """The process is gone, and everything it had with it."""

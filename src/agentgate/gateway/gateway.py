@@ -21,14 +21,13 @@ from agentgate.core.budget import RetryBudget
 from agentgate.core.chain import ChainGuard
 from agentgate.core.cool_down import CoolDown
 from agentgate.core.duplicates import Duplicates
-from agentgate.core.keys import told_key
+from agentgate.core.locks import Locks
 from agentgate.core.patience import Patience
 from agentgate.core.quota import Quotas, Standing
 from agentgate.core.rate import RateLimiter
 from agentgate.core.slots import Slots
 from agentgate.core.timeout import Timeouts
-from agentgate.core.traceparent import format_traceparent
-from agentgate.core.unit_token import UnitClaim, UnitTokens
+from agentgate.core.unit_token import UnitTokens
 from agentgate.gateway.checks import Checks
 from agentgate.gateway.counters import Counters
 from agentgate.gateway.entry import SPAN_ID_BYTES, TRACE_ID_BYTES, Entry
@@ -41,6 +40,7 @@ from agentgate.gateway.instances import Instances
 from agentgate.gateway.known_calls import KnownCalls
 from agentgate.gateway.ledger import Ledger
 from agentgate.gateway.link import LinkService
+from agentgate.gateway.locks import LockService
 from agentgate.gateway.parking import Parking
 from agentgate.gateway.parts import Parts
 from agentgate.gateway.passage import Passage
@@ -54,9 +54,8 @@ from agentgate.gateway.schemas import Schemas
 from agentgate.gateway.session import Session
 from agentgate.gateway.stages.quota import as_counted
 from agentgate.gateway.switch import Switch
-from agentgate.gateway.units import Unit, Units
+from agentgate.gateway.units import Units
 from agentgate.model import NEIGHBOUR, Call, Identity, Outcome
-from agentgate.model.link import InvokeParams
 from agentgate.runtime.service import Service
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ class Gateway(Service):
             "cool_down": Parking(self.cool_down, clock),
             "slot": Parking(self.slots, clock),
         }
-        self._reach = Reach(self.peers)
+        self._reach = Reach(self.peers, self.tokens, clock, self.counters)
         self.units = self._make_units()
         self.resting = Resting(self.units, self.slots, self.parkings["slot"], clock)
         self._registrations = Registrations(
@@ -125,7 +124,18 @@ class Gateway(Service):
             guard=self.guard,
             tokens=self.tokens,
             units=self.units,
+            locks=self.locks,
             options=options.calls,
+        )
+        self._lock_service = LockService(
+            self.locks,
+            entry=self._entry,
+            guard=self.guard,
+            tokens=self.tokens,
+            units=self.units,
+            peers=self.peers,
+            clock=clock,
+            counters=self.counters,
         )
         self._rejoin = Rejoin(
             units=self.units,
@@ -185,8 +195,12 @@ class Gateway(Service):
     async def _start(self) -> None:
         await self.ledger.__aenter__()
         now = self._clock.now()
-        for route in (route for route in self._routes.snapshot().routes if route.instances):
-            self.slots.expect(route.qualified, now + self.options.calls.recovery_s, now)
+        until = now + self.options.calls.recovery_s
+        routes = [route for route in self._routes.snapshot().routes if route.instances]
+        for route in routes:
+            self.slots.expect(route.qualified, until, now)
+        linked = (name for route in routes for name in route.instances if name not in route.endpoints)
+        self._lock_service.await_holders(linked, until)
         await self._rejoin.restore()
         self.http_agents.restore(self._routes.snapshot())
         self._spawn(self._watch())
@@ -194,6 +208,7 @@ class Gateway(Service):
 
     async def _stop(self) -> None:
         self._rejoin.close()
+        self._lock_service.close()
         self.peers.close()
         self.http_agents.close()
         self.units.close()
@@ -212,6 +227,7 @@ class Gateway(Service):
         self.quotas = Quotas(options.quota, self._routes.quotas)
         self.guard = ChainGuard(options.chain)
         self.tokens = UnitTokens(lifetime.secret.encode())
+        self.locks = Locks(options.locks, draw, lifetime.epoch)
         self.cool_down = CoolDown(options.cool_down)
         self.slots = Slots(options.slots, observes=options.mechanisms.get("concurrency") == "observe")
         self.breakers = Breakers(options.breaker, draw)
@@ -300,7 +316,7 @@ class Gateway(Service):
             backoff=self.backoff,
             attempts_max=1 if options.mechanisms.get("retry") == "off" else options.retry.attempts_max,
             budget=self.budget,
-            invoke=self._invoke,
+            invoke=self._reach.invoke,
             new_id=self._new_id,
         )
 
@@ -316,6 +332,7 @@ class Gateway(Service):
             units=self.units,
             rejoin=self._rejoin,
             entry=self._entry,
+            locks=self._lock_service,
             ledger=self.ledger,
             directory=self._routes,
             schemas=schemas,
@@ -338,29 +355,6 @@ class Gateway(Service):
             left=self._caller_left,
             options=self.options.calls,
         )
-
-    def _invoke(self, unit: Unit) -> bool:
-        """Hand a unit to its process, with a token that says what it is part of."""
-        call = unit.call
-        self.counters.messages += 1
-        token = self.tokens.issue(
-            UnitClaim(unit.id, call.parent_unit, call.trace_id, call.depth, unit.epoch, call.user)
-        )
-        params = InvokeParams(
-            task_type=call.task_type,
-            caller=call.caller,
-            payload=call.payload,
-            business_key=call.business_key,
-            action=call.action,
-            effect=call.effect,
-            key=told_key(call),
-            remaining_ms=max(0, int((call.deadline - self._clock.now()) * 1000)),
-            token=token,
-            traceparent=format_traceparent(call.trace_id, unit.span_id),
-            attempt=call.attempt,
-            unrecorded=call.keyed and not unit.keyed,
-        )
-        return self._reach.invoke(unit, params)
 
     def _release_slot(self, ticket: SlotTicket, outcome: Outcome) -> None:
         self.slots.settle(ticket, outcome, self._clock.now())

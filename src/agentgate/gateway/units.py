@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
 
@@ -74,6 +74,18 @@ class Unit(Struct, eq=False):
         self.state = step(TABLE, self.state, event)
 
 
+class UnitListener(Protocol):
+    """Hears what becomes of units that have run; whatever a unit has taken meanwhile goes with it."""
+
+    def unit_ended(self, unit: Unit) -> None:
+        """Its end is known, whatever that is."""
+        ...
+
+    def unit_overstays(self, unit: Unit) -> None:
+        """It was told to stop and did not."""
+        ...
+
+
 class Units:
     """All open units of this gateway."""
 
@@ -105,9 +117,14 @@ class Units:
         self._by_instance: dict[str, dict[str, Unit]] = {}
         self.send_stop = send_stop
         self._zombies_found = zombies_found
+        self._listeners: list[UnitListener] = []
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def listen(self, listener: UnitListener) -> None:
+        """Tell this listener from now on."""
+        self._listeners.append(listener)
 
     def get(self, unit_id: str) -> Unit | None:
         """An open unit; one whose end is being written counts as open."""
@@ -250,6 +267,8 @@ class Units:
             slot, unit.slot = unit.slot, None
             self._release(slot, outcome)
         self._guard.close_unit(unit.id)
+        for listener in self._listeners:
+            listener.unit_ended(unit)
 
     def _open_in_chain(self, unit: Unit) -> None:
         self._guard.open_unit(unit.id, unit.call, instance=unit.instance, span_id=unit.span_id, epoch=unit.epoch)
@@ -266,6 +285,8 @@ class Units:
         if unit.slot is not None:
             self._overstay_slot(unit.slot)
         self._guard.close_unit(unit.id)
+        for listener in self._listeners:
+            listener.unit_overstays(unit)
         zombies = sum(1 for other in self.of_instance(unit.instance) if other.state == "zombie")
         self._zombies_found(unit.instance, zombies)
 
