@@ -1,65 +1,17 @@
-"""Locks on the real path and on virtual time: turns, ends on every path, leases, resumption, restarts (DESIGN 4.4)."""
+"""Locks on the real path and on virtual time: turns, ends on every path, leases, who may ask (DESIGN 4.4)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
-from agentgate.adapters.memory import MemoryStore
-from agentgate.app import Platform
-from agentgate.config import Settings
-from agentgate.core.locks import EPOCH_BITS, LockOptions
-from agentgate.model import SUBMIT, Identity, Outcome, Skill
-from agentgate.model.link import LockReport
-from tests.sim.wire_peer import Invoked, WirePeer, gate, play
-
-PAY = Skill(task_type="pay", timeout_s=60.0)
-LOOK = Skill(task_type="look", effect="read")
-SKILLS = (PAY, LOOK)
-
-
-class Desk:
-    """An agent with units at work, each of which may ask for locks."""
-
-    def __init__(self, platform: Platform, name: str = "bank") -> None:
-        self.platform = platform
-        self.peer = WirePeer(platform, name, skills=SKILLS, concurrency=32).connect()
-        self.client = WirePeer(platform, "shop").connect()
-        self.orders = 0
-        self.calls: list[asyncio.Future[Outcome]] = []
-
-    async def unit(self, **options: Any) -> Invoked:
-        """A new unit, by default of a write with a minute's time."""
-        self.orders += 1
-        options = {"timeout_ms": 60_000, **options}
-        self.calls.append(self.client.call(self.peer.name, "pay", f"o{self.orders}-{self.peer.instance}", **options))
-        return await self.peer.next()
-
-    def lock(self, unit: Invoked, *names: str, **options: Any) -> asyncio.Future[Outcome]:
-        return self.peer.lock(*names, token=unit.params.token, **options)
-
-
-@asynccontextmanager
-async def desk(**locks: Any) -> AsyncIterator[Desk]:
-    async with gate(settings=Settings(locks=LockOptions(**locks))) as platform:
-        yield Desk(platform)
-
-
-def held(outcome: asyncio.Future[Outcome]) -> bool:
-    return outcome.done() and outcome.result().ok
-
-
-def locks_in_use(platform: Platform) -> dict[str, tuple[int, int]]:
-    """How many have each lock, and how many wait for it."""
-    return {name: (len(lock.has), len(lock.line)) for name, lock in platform.gateway.locks.standing().items()}
-
-
-async def moment() -> None:
-    await asyncio.sleep(0.05)
+from agentgate.core.locks import EPOCH_BITS
+from agentgate.model import SUBMIT, Identity
+from agentgate.server.view import GateView
+from tests.sim.lock_desk import SKILLS, Desk, desk, held, locks_in_use, moment
+from tests.sim.wire_peer import Invoked, WirePeer, play
 
 
 def test_a_lock_is_held_by_one_unit_at_a_time() -> None:
@@ -320,96 +272,30 @@ def test_who_may_ask() -> None:
     play(story)
 
 
-def test_a_lost_connection_loses_no_lock() -> None:
-    """Requests are sent again under their id, grants that were not heard are told again, lost unlocks are made good."""
+def test_it_is_shown_who_holds_and_who_waits() -> None:
+    """D4: operators see each lock of their tenant with its holders, those who wait, epochs and times."""
 
     async def story() -> None:
         async with desk() as at:
-            one, two, three, four = units = [await at.unit() for _ in range(4)]
-            kept = at.lock(one, "a")
-            kept_id = at.peer.last_lock
-            outcome = await kept
-            assert (await at.lock(two, "b")).ok  # its unlock will get lost
-            other = Desk(at.platform, "depot")
-            behind = other.lock(await other.unit(), "b", timeout_ms=30_000)
-            _ = at.lock(three, "a", "c")  # and so will what ends this wait
-            at.peer.forget(at.peer.last_lock)
-            granted = at.lock(four, "z")
-            granted_id = at.peer.last_lock
-            at.peer.session.closed()  # before the answer leaves
-            reports = tuple(at.peer.running(unit) for unit in units)
-            report = LockReport(id=kept_id, names=("a",), epoch=outcome.value["epoch"], unit=one.unit)
-            at.peer.connect(units=reports, locks=(report,))
-            at.peer.ask_again(granted_id)
-            at.peer.ask_again(granted_id)
-            assert (await behind).ok
-            assert (await granted).ok
-            welcome = [message["result"] for message in at.peer.messages if message.get("id") == "hello"][-1]
-            assert "lost_locks" not in welcome
-            assert locks_in_use(at.platform) == {"a": (1, 0), "b": (1, 0), "z": (1, 0)}
-
-    play(story)
-
-
-def test_locks_are_claimed_again_after_a_restart() -> None:
-    """F130: the gate's memory is gone; holders come first, with their epoch, and later grants have higher ones."""
-
-    async def story() -> None:
-        store = MemoryStore()
-        async with gate(store) as platform:
-            at = Desk(platform)
-            unit, gone = await at.unit(), await at.unit()
-            mine, lost = await at.lock(unit, "stock"), await at.lock(gone, "paper")
-            session = await at.peer.lock("cash", scope="session")
-            ids = list(at.peer.locks)
+            gateway, directory = at.platform.gateway, at.platform.directory
+            view = GateView(gateway=gateway, directory=directory, spans=at.platform.spans, clock=at.platform.clock)
+            holder, waiter = await at.unit(), await at.unit()
+            epoch = (await at.lock(holder, "b")).value["epoch"]
+            _ = at.lock(waiter, "a", "b", mode="shared", timeout_ms=20_000)
             await asyncio.sleep(1)
-            at.peer.leave()
-            at.client.leave()
-        async with gate(store, seed=2) as platform:
-            other = Desk(platform, "depot")
-            waits = [other.lock(await other.unit(), name, timeout_ms=30_000) for name in ("stock", "paper", "free")]
-            await asyncio.sleep(3)
-            assert not any(wait.done() for wait in waits)
-            at.peer.platform = platform
-            epoch = mine.value["epoch"]
-            reports = (
-                LockReport(id=ids[0], names=("stock",), epoch=epoch, unit=unit.unit),
-                LockReport(id=ids[1], names=("paper",), epoch=lost.value["epoch"], unit="no-such-unit"),
-                LockReport(id=ids[2], names=("cash",), epoch=session.value["epoch"], scope="session"),
-                LockReport(id="lie", names=("stock",), epoch=epoch - 1, scope="session"),
-                LockReport(id="nonsense", names=(), epoch=epoch, scope="session"),
-                LockReport(id="future", names=("x",), epoch=1 << 60, unit=unit.unit),
-            )
-            at.peer.connect(units=(at.peer.running(unit),), locks=reports)
-            await moment()
-            welcome = [message["result"] for message in at.peer.messages if message.get("id") == "hello"][-1]
-            assert welcome["lost_locks"] == [ids[1], "lie", "nonsense", "future"]
-            assert [held(wait) for wait in waits] == [False, True, True]  # all who were expected are back
-            assert locks_in_use(platform)["cash"] == (1, 0)
-            refused = await at.peer.call("depot", "pay", "o9", token=unit.params.token)
-            assert refused.code == "lease_lost"  # for the lock that it said it had, and had not
-            at.peer.answer(unit, "paid")
-            assert (await waits[0]).value["epoch"] > epoch
-
-    play(story)
-
-
-def test_nobody_waits_for_holders_that_do_not_come_back() -> None:
-    """After a restart the time for claims ends, and then everything is free."""
-
-    async def story() -> None:
-        store = MemoryStore()
-        async with gate(store) as platform:
-            at = Desk(platform)
-            assert (await at.lock(await at.unit(), "stock")).ok
-            await asyncio.sleep(1)
-            at.peer.leave()
-            at.client.leave()
-        async with gate(store, seed=2) as platform:
-            other = Desk(platform, "depot")
-            began = asyncio.get_running_loop().time()
-            assert (await other.lock(await other.unit(), "stock", timeout_ms=20_000)).ok
-            assert 9 < asyncio.get_running_loop().time() - began < 11
+            kept, wanted = view.locks("default")
+            assert (kept.name, kept.held, wanted.name) == ("a", (), "b")
+            [has], [waits] = wanted.held, wanted.waiting
+            assert kept.waiting == (waits,)
+            assert (has.owner, has.instance, has.unit, has.epoch) == ("bank", at.peer.instance, holder.unit, epoch)
+            assert has.waits_s is None
+            assert has.since_s == pytest.approx(1.0, abs=0.1)
+            assert has.lease_s is not None
+            assert 28 < has.lease_s <= 30
+            assert (waits.unit, waits.mode, waits.epoch, waits.lease_s) == (waiter.unit, "shared", None, None)
+            assert waits.waits_s is not None
+            assert 15 < waits.waits_s < 22
+            assert view.locks("acme") == []
 
     play(story)
 

@@ -127,16 +127,7 @@ class Gateway(Service):
             locks=self.locks,
             options=options.calls,
         )
-        self._lock_service = LockService(
-            self.locks,
-            entry=self._entry,
-            guard=self.guard,
-            tokens=self.tokens,
-            units=self.units,
-            peers=self.peers,
-            clock=clock,
-            counters=self.counters,
-        )
+        self._lock_service = self._make_lock_service()
         self._rejoin = Rejoin(
             units=self.units,
             flights=self.flights,
@@ -340,6 +331,18 @@ class Gateway(Service):
             left=self._caller_left,
             options=self.options.calls,
             payload_options=self.options.payload,
+        )
+
+    def _make_lock_service(self) -> LockService:
+        return LockService(
+            self.locks,
+            entry=self._entry,
+            guard=self.guard,
+            tokens=self.tokens,
+            units=self.units,
+            peers=self.peers,
+            clock=self._clock,
+            counters=self.counters,
         )
 
     def _make_front(self) -> Front:

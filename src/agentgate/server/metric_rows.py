@@ -58,6 +58,10 @@ def _breakers(source: Source) -> Counter[str]:
     return Counter(breaker.state for breaker in source.view.gateway.breakers.states(now))
 
 
+def _locks(source: Source) -> Counter[str]:
+    return Counter({"held": 0, "waiting": 0}) + Counter(ticket.state for ticket in source.view.gateway.locks)
+
+
 def _queued(source: Source) -> int:
     now = source.view.clock.now()
     return sum(agent.queued for agent in source.view.gateway.slots.states(now))
@@ -153,6 +157,12 @@ ROWS: Final[tuple[Row, ...]] = (
     Row("resting_units", "gauge", "Units that wait for calls of their own and hold no slot meanwhile",
         "Close to `running_units` for minutes: chains wait for a target that is slow; `agentgate chains` shows whose.",
         _resting),
+    Row("locks", "gauge", "Requests for locks by state",
+        "`waiting` above 0 for minutes: `/v1/locks` says who holds what they wait for.",
+        _locks, "state"),
+    Row("locks_lost", "counter", "Locks whose lease ended while they were held",
+        "Each is a process that was cut off, or a handler that did not stop; others may have worked beside it.",
+        lambda source: source.counters.locks_lost),
     Row("http_calls", "gauge", "Open calls over HTTP",
         "Near `calls.http_calls_max`: callers wait for agents that are slow or gone.",
         lambda source: len(source.view.gateway.front)),
