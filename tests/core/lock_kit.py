@@ -40,7 +40,9 @@ def refused(locks: Locks, *names: str, now: float = 0.0, process: str = "p1", **
 
 
 def news(locks: Locks, now: float = 0.0) -> list[tuple[LockTicket, str]]:
-    return [(ticket, problem.code if problem is not None else "") for ticket, problem in locks.tick(now)]
+    """What is new about requests that nobody gave up."""
+    told = [(ticket, problem.code if problem is not None else "") for ticket, problem in locks.tick(now)]
+    return [(ticket, code) for ticket, code in told if code or ticket.state != "ended"]
 
 
 def claimed(locks: Locks, epoch: int, *names: str, process: str = "p1", **fields: Any) -> tuple[bool, LockTicket]:

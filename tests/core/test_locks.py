@@ -51,6 +51,19 @@ def test_who_leaves_the_line_lets_others_pass() -> None:
     assert news(locks) == [(reader, "")]
 
 
+def test_the_end_of_every_wait_is_news() -> None:
+    """Whoever gives up what it waits for, or what has just been granted, waits no longer: once, and with no problem."""
+    locks = locks_of()
+    holder, granted, waits, late = (asked(locks, "stock") for _ in range(4))
+    locks.release(holder, 0.0)
+    locks.release(granted, 0.0)
+    locks.release(late, 0.0)
+    assert locks.tick(0.0) == [(granted, None), (waits, None), (late, None)]
+    assert [ticket.state for ticket in (granted, waits, late)] == ["ended", "held", "ended"]
+    locks.release(waits, 0.0)
+    assert locks.tick(0.0) == []
+
+
 def test_many_are_granted_at_once() -> None:
     """D6: however they are written, names are taken in one order, and granted all or none."""
     locks = locks_of()
@@ -72,7 +85,7 @@ def test_what_was_kept_goes_back_when_its_owner_gives_up() -> None:
     both = asked(locks, "a", "b", deadline=5.0)
     behind = asked(locks, "a", deadline=100.0)
     assert locks.next_deadline() == 5.0
-    assert news(locks, 5.0) == [(behind, ""), (both, "deadline_exceeded")]
+    assert news(locks, 5.0) == [(both, "deadline_exceeded"), (behind, "")]
     assert holder.state == "held"
 
 
@@ -115,7 +128,7 @@ def test_two_that_come_due_together_are_both_told() -> None:
     locks = locks_of()
     asked(locks, "b", deadline=99.0)
     both, behind = asked(locks, "a", "b", deadline=5.0), asked(locks, "a", deadline=5.0)
-    assert news(locks, 5.0) == [(behind, ""), (both, "deadline_exceeded")]
+    assert news(locks, 5.0) == [(both, "deadline_exceeded"), (behind, "")]
 
 
 @pytest.mark.parametrize(

@@ -158,9 +158,10 @@ class LocksHistory(RuleBasedStateMachine):
             elif ticket.state == "lost":
                 assert ticket.lease_ends_at <= self.now
                 self.forget(ticket)
-            else:
-                assert ticket.state == "held"
+            elif ticket.state == "held":
                 self.note_grant(ticket)
+            else:
+                assert ticket not in self.open, "given up by nobody"
 
     @invariant()
     def is_as_the_rules_say(self) -> None:

@@ -13,7 +13,7 @@ from agentgate.core.locks import LockOptions
 from agentgate.model import Outcome, Skill
 from tests.sim.wire_peer import Invoked, WirePeer, gate
 
-PAY = Skill(task_type="pay", timeout_s=60.0)
+PAY = Skill(task_type="pay", timeout_s=60.0, rests=True)
 LOOK = Skill(task_type="look", effect="read")
 SKILLS = (PAY, LOOK)
 
@@ -21,9 +21,9 @@ SKILLS = (PAY, LOOK)
 class Desk:
     """An agent with units at work, each of which may ask for locks."""
 
-    def __init__(self, platform: Platform, name: str = "bank") -> None:
+    def __init__(self, platform: Platform, name: str = "bank", *, concurrency: int = 32) -> None:
         self.platform = platform
-        self.peer = WirePeer(platform, name, skills=SKILLS, concurrency=32).connect()
+        self.peer = WirePeer(platform, name, skills=SKILLS, concurrency=concurrency).connect()
         self.client = WirePeer(platform, "shop").connect()
         self.orders = 0
         self.calls: list[asyncio.Future[Outcome]] = []

@@ -11,7 +11,7 @@ from agentgate.core.locks import EPOCH_BITS
 from agentgate.model import SUBMIT, Identity
 from agentgate.server.view import GateView
 from tests.sim.lock_desk import SKILLS, Desk, desk, held, locks_in_use, moment
-from tests.sim.wire_peer import Invoked, WirePeer, play
+from tests.sim.wire_peer import Invoked, WirePeer, gate, play
 
 
 def test_a_lock_is_held_by_one_unit_at_a_time() -> None:
@@ -268,6 +268,39 @@ def test_who_may_ask() -> None:
             at.peer.send(method="cancel", params={"id": "unheard-of"})
             at.peer.send(method="lock", id=7, params={"names": ["a"]})
             assert "needs an id" in at.peer.closed_because
+
+    play(story)
+
+
+@pytest.mark.parametrize("ending", ["granted", "timed out", "given up", "unit ended", "process gone"])
+def test_a_unit_that_waits_for_a_lock_lends_its_slot(ending: str) -> None:
+    """DESIGN 4.3: as while it waits for a call; however the wait ends, it is over for the slot as well."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            bank, depot = Desk(platform, concurrency=1), Desk(platform, "depot")
+            resting, slots = platform.gateway.resting, platform.gateway.slots
+            assert (await depot.lock(await depot.unit(), "stock")).ok
+            unit = await bank.unit()
+            waits = bank.lock(unit, "stock", timeout_ms=8000)
+            await moment()
+            assert (len(resting), slots.outstanding("bank")) == (1, 0)
+            bank.peer.answer(await bank.unit(), "paid")  # in the only slot there is
+            if ending == "granted":
+                depot.peer.unlock(depot.peer.last_lock)
+                assert (await waits).ok
+            elif ending == "timed out":
+                assert (await waits).code == "deadline_exceeded"
+            elif ending == "given up":
+                bank.peer.unlock(bank.peer.last_lock)
+            elif ending == "unit ended":
+                bank.peer.answer(unit, "paid")
+            else:
+                bank.peer.leave()
+                await asyncio.sleep(5)
+            await moment()
+            goes_on = ending in ("granted", "timed out", "given up")
+            assert (len(resting), slots.outstanding("bank")) == (0, int(goes_on))
 
     play(story)
 

@@ -72,7 +72,7 @@ class LockOptions:
 
 
 class LockNews(NamedTuple):
-    """A request that was granted, refused (then with the problem) or lost without being asked."""
+    """A request that waits no longer (granted, refused with a problem, or given up), or one that was lost."""
 
     ticket: LockTicket
     problem: Problem | None = None
@@ -154,8 +154,10 @@ class Locks:
 
     def release(self, ticket: LockTicket, now: float) -> None:
         """Give back what an open request has, or give it up."""
+        waited = ticket.waiting or ticket in self._news
         ticket.move("end")
-        self._news.pop(ticket, None)  # nobody wants to hear of a grant any more
+        if waited:
+            self._news[ticket] = None
         self._remove(ticket, now)
 
     # --- what happens to those who ask
@@ -215,7 +217,7 @@ class Locks:
             self._serve(list(self._locks), now)
 
     def tick(self, now: float) -> list[LockNews]:
-        """What has changed by itself, or by others' doing, since the last time."""
+        """What has become of waits and leases since the last time, by itself or by others' doing."""
         if self._opens_at is not None and self._opens_at <= now:
             self.open(now)
         while self._leases and (first := next(iter(self._leases))).lease_ends_at <= now:

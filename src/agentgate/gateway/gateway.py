@@ -340,6 +340,7 @@ class Gateway(Service):
             guard=self.guard,
             tokens=self.tokens,
             units=self.units,
+            resting=self.resting,
             peers=self.peers,
             clock=self._clock,
             counters=self.counters,

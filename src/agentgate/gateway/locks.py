@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from agentgate.gateway.counters import Counters
     from agentgate.gateway.entry import Entry
     from agentgate.gateway.peers import Peer, Peers
+    from agentgate.gateway.resting import Resting
     from agentgate.gateway.units import Unit, Units
     from agentgate.ports.clock import Clock
 
@@ -48,6 +49,7 @@ class LockService:
         guard: ChainGuard,
         tokens: UnitTokens,
         units: Units,
+        resting: Resting,
         peers: Peers,
         clock: Clock,
         counters: Counters,
@@ -57,10 +59,12 @@ class LockService:
         self._guard = guard
         self._tokens = tokens
         self._units = units
+        self._resting = resting
         self._peers = peers
         self._clock = clock
         self._counters = counters
         self._awaited: set[str] = set()  # processes that may still claim what they held before the gate's restart
+        self._waits: dict[LockTicket, str] = {}  # requests that wait, and the units that wait with them
         self._timer: asyncio.TimerHandle | None = None
         units.listen(self)
         peers.on_forget = self.process_gone
@@ -151,9 +155,23 @@ class LockService:
         refusal = self._locks.request(asked, self._clock.now()) if isinstance(asked, LockTicket) else asked
         if refusal is not None:
             peer.respond(request_id, Outcome(error=refusal))
-        elif isinstance(asked, LockTicket) and asked.state == "held":
-            peer.respond(request_id, self._granted(asked))
+        elif isinstance(asked, LockTicket):
+            if asked.waiting:
+                self._begin_wait(asked)
+            else:
+                peer.respond(request_id, self._granted(asked))
         self.pump()
+
+    def _begin_wait(self, ticket: LockTicket) -> None:
+        """The unit waits from now on: its slot is for others meanwhile."""
+        if ticket.unit:
+            self._waits[ticket] = ticket.unit
+            self._resting.began(ticket.unit)
+
+    def _end_wait(self, ticket: LockTicket) -> None:
+        unit = self._waits.pop(ticket, None)
+        if unit is not None:
+            self._resting.ended(unit)
 
     def _read(self, peer: Peer, request_id: str, raw: bytes) -> LockTicket | Problem:
         """The request as it came, attributed to the unit it was made in; or what is wrong with it."""
@@ -225,6 +243,7 @@ class LockService:
             self._locks.open(self._clock.now())
 
     def _tell(self, ticket: LockTicket, refusal: Problem | None) -> None:
+        self._end_wait(ticket)
         peer = self._peers.get(ticket.process)
         if ticket.state == "lost":
             self._counters.locks_lost += 1
@@ -233,8 +252,10 @@ class LockService:
             told = LockLostParams(id=ticket.id, reason="its lease ended: nothing was heard, or its unit did not stop")
             if peer is not None:
                 peer.post(Message("lock_lost", told))
-        elif peer is not None:
-            peer.respond(ticket.id, Outcome(error=refusal) if refusal is not None else self._granted(ticket))
+        elif peer is not None and refusal is not None:
+            peer.respond(ticket.id, Outcome(error=refusal))
+        elif peer is not None and ticket.state == "held":
+            peer.respond(ticket.id, self._granted(ticket))
 
     def _granted(self, ticket: LockTicket) -> Outcome:
         return Outcome(value=LockGrant(epoch=ticket.epoch, lease_ms=round(self._locks.options.lease_s * 1000)))
