@@ -25,7 +25,7 @@ Not covered: whether a unit is open, who is told, and circles that go through ca
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeVar
@@ -88,6 +88,7 @@ class Locks:
         self._opens_at: float | None = None
         self._locks: dict[str, Lock] = {}
         self._processes: dict[str, dict[str, LockTicket]] = {}  # open requests by process and id
+        self._wanted: Counter[str] = Counter()  # names in those requests, by process
         self._units: dict[str, dict[LockTicket, None]] = {}
         self._lost: dict[str, str] = {}  # by unit: which names it has lost; as many as there are open units at most
         self._leases: OrderedDict[LockTicket, None] = OrderedDict()  # the first to end first
@@ -273,8 +274,7 @@ class Locks:
             return _full(f"{options.askers_max} requests hold or wait for {shown((full,))}, which is the bound")
         if len(known) + sum(name not in known for name in ticket.names) > options.locks_max:
             return _full(f"{options.locks_max} locks are in use, which is the bound")
-        own = sum(len(other.names) for other in self._processes.get(ticket.process, {}).values())
-        if own + len(ticket.names) > options.process_max:
+        if self._wanted[ticket.process] + len(ticket.names) > options.process_max:
             return _full(f"one process may hold and wait for {options.process_max} locks")
         return None
 
@@ -291,6 +291,7 @@ class Locks:
     def _add(self, ticket: LockTicket, now: float) -> None:
         ticket.since = now
         self._processes.setdefault(ticket.process, {})[ticket.id] = ticket
+        self._wanted[ticket.process] += len(ticket.names)
         if ticket.unit:
             self._units.setdefault(ticket.unit, {})[ticket] = None
         for name in ticket.names:
@@ -325,6 +326,9 @@ class Locks:
     def _remove(self, ticket: LockTicket, now: float) -> None:
         self._leases.pop(ticket, None)
         _drop(self._processes, ticket.process, ticket.id)
+        self._wanted[ticket.process] -= len(ticket.names)
+        if not self._wanted[ticket.process]:
+            del self._wanted[ticket.process]
         _drop(self._units, ticket.unit, ticket)
         for name in ticket.names:
             lock = self._locks[name]
