@@ -23,6 +23,7 @@ from agentgate.core.waits import Waits
 from agentgate.gateway.parking import Parking
 
 if TYPE_CHECKING:
+    from agentgate.core.policy import Policy
     from agentgate.gateway.gateway_options import GatewayOptions
     from agentgate.ports.clock import Chance, Clock
     from agentgate.ports.routes import Routes
@@ -54,5 +55,10 @@ class Policies:
 
     def parkings(self, clock: Clock) -> dict[str, Parking]:
         """A place to wait for each policy that parks calls, by the name of its stage."""
-        parks = {"rate": self.rate, "chain_guard": self.guard, "cool_down": self.cool_down, "slot": self.slots}
+        parks: dict[str, Policy] = {
+            "rate": self.rate,
+            "chain_guard": self.guard,
+            "cool_down": self.cool_down,
+            "slot": self.slots,
+        }
         return {name: Parking(policy, clock) for name, policy in parks.items()}
