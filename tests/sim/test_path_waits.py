@@ -234,7 +234,7 @@ def test_a_cycle_of_a_call_and_a_lock_is_refused(first: str) -> None:
 
 
 def test_locks_that_are_taken_in_the_wrong_order_by_way_of_calls_are_found() -> None:
-    """D4, D6: each holds one lock, and a unit that each has called wants the other's: the global order cannot see it."""
+    """D4, D6: each holds one lock, and a unit that it has called wants the other's: no global order sees that."""
 
     async def story() -> None:
         async with gate() as platform:
