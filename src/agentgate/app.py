@@ -134,7 +134,7 @@ class Platform:
         mode = self.settings.mechanisms.get("wait_graph", "enforce")
         if mode != "off":
             deadlocks = DeadlockTimer(
-                self.gateway.graph,
+                self.gateway.policies.graph,
                 self.clock,
                 self.settings.wait_graph,
                 found=partial(self.gateway.waits.found, "confirmed"),
@@ -186,6 +186,7 @@ def gateway_options(settings: Settings) -> GatewayOptions:
         payload=settings.payload,
         cool_down=settings.cool_down,
         slots=settings.slots,
+        locks=settings.locks,
         breaker=settings.breaker,
         timeout=settings.timeout,
         retry=settings.retry,

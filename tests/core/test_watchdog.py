@@ -121,6 +121,18 @@ def test_a_wait_from_before_it_was_watched_counts_as_new() -> None:
     assert watched.look(100.0) == []
 
 
+def test_a_lock_that_was_waited_for_is_progress_once() -> None:
+    """D7: it is judged by its wait, and begins anew when its turn has come; a second time for the same is nothing."""
+    watched = Watched()
+    for began, ended in ((5.0, 100.0), (110.0, 115.0)):
+        lock = OpenWait(unit="u", kind="lock", aim=Outside(), target="stock")
+        watched.graph.open(lock)
+        assert watched.look(began) == watched.look(ended) == []
+        watched.end(lock, ended)
+    assert watched.look(119.9) == []
+    assert watched.look(120.0) == ["ask"]
+
+
 def test_a_unit_that_asks_the_same_again_and_again_is_woken_first() -> None:
     """D7, F63: the repeated wait is ended, the next one refused, and after one more time-out the unit is given up."""
     watched = Watched()
@@ -172,7 +184,7 @@ def test_a_unit_that_has_ended_is_forgotten() -> None:
     assert wait is not None
     watched.dog.end("u")
     watched.dog.end("u")
-    watched.end(wait)
+    watched.end(wait, 2.0)
     assert (len(watched.dog), list(watched.dog), "u" in watched.dog) == (0, [], False)
 
 

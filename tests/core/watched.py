@@ -37,17 +37,17 @@ class Watched:
         self.graph.open(wait)
         if self.dog.asks(wait, asked, now):
             return wait
-        self.end(wait)
+        self.end(wait, now)
         return None
 
-    def end(self, wait: OpenWait) -> None:
+    def end(self, wait: OpenWait, now: float) -> None:
         """The wait is over."""
-        self.dog.over(wait)
+        self.dog.over(wait, now)
         self.graph.close(wait)
 
     def get(self, wait: OpenWait, asked: Call, outcome: Outcome, now: float) -> None:
         """The call came to this."""
-        self.end(wait)
+        self.end(wait, now)
         self.dog.got("u", asked, outcome, now)
 
     def look(self, now: float) -> list[str]:

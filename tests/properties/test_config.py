@@ -166,7 +166,7 @@ REFUSED = [
     "mechanisms: {tracing: observe}",
     "mechanisms: {concurrency: off}",
     "mechanisms: {circuit_breaker: maybe}",
-    "mechanisms: {wait_graph: enforce}",
+    "mechanisms: {degradation: enforce}",
     "mechanisms: {retry: false}",
     "mechanisms: off",
     # lists of rows

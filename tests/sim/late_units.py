@@ -40,7 +40,7 @@ def found(platform: Platform, kind: str) -> list[Finding]:
 def is_at_rest(platform: Platform) -> bool:
     """Whether nothing is left of all units, their waits and their keys."""
     gateway = platform.gateway
-    return (len(gateway.units), len(gateway.flights), len(gateway.graph), len(gateway.resting)) == (0, 0, 0, 0)
+    return (len(gateway.units), len(gateway.flights), len(gateway.policies.graph), len(gateway.resting)) == (0, 0, 0, 0)
 
 
 async def forgotten(platform: Platform) -> None:

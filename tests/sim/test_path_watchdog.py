@@ -230,11 +230,12 @@ def test_a_read_that_hangs_is_the_retry_loops() -> None:
     play(story)
 
 
-def test_a_write_without_a_record_is_released_too() -> None:
-    """D7: the ledger is off, so there is no flight; its caller is answered all the same."""
+@pytest.mark.parametrize("mode", ["observe", "off"])
+def test_a_write_is_released_too_where_its_key_binds_nobody(mode: Mode) -> None:
+    """D7: the ledger is off, so there is no flight, or only observed; its caller is answered all the same."""
 
     async def story() -> None:
-        async with gate(settings=switched("enforce", idempotency="off")) as platform:
+        async with gate(settings=switched("enforce", idempotency=mode)) as platform:
             agent, shop = team(platform)
             call = shop.call("agent", "ship", "o1")
             unit = await agent.next()

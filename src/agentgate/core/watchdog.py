@@ -2,8 +2,9 @@
 
 Decides when the process of a unit is asked how it is, and when a unit is given up. The rules (D7, DESIGN 4.4):
 
-- Progress is a progress note that the unit has not given before, a call that it has not made before, or a result that
-  it has not had before. A sign of life of its process is none, nor is asking the same again for the same answer.
+- Progress is a progress note that the unit has not given before, a call that it has not made before, a result that it
+  has not had before, or the end of a wait for a lock that it has not waited for before. A sign of life of its process
+  is none, nor is asking the same again for the same answer.
 - A unit is watched from its time-out on; who answers in time costs nothing. After `quiet_factor` times its time-out
   without progress its process is asked (*ask*).
 - A process that answers that its handlers' event loop is blocked is told apart from one whose handler is stuck: its
@@ -79,6 +80,7 @@ _ACTIONS: Final[dict[State, Action]] = {"asked": "ask", "woken": "wake", "releas
 _MORE: Final[dict[State, float]] = {"stuck": 1.0, "blocked": 2.0, "woken": 1.0}  # time-outs; any other state: no end
 
 NO_PROGRESS: Final = "no_progress"  # the code of waits that were ended because they repeat
+NO_CALLS: Final = frozenset({"lock", "signal"})  # kinds of waits that are not for a call
 SEEN_MAX: Final = 256  # notes, calls and results remembered of a unit: five times the calls that a chain allows it
 
 
@@ -174,11 +176,13 @@ class Watchdog:
             said = outcome.code or fingerprint(outcome.value)
             self._saw(self._watches[unit], (*_asked(call), said), now)
 
-    def over(self, wait: OpenWait) -> None:
-        """A wait is over, whatever it came to; of a unit that is watched or not."""
+    def over(self, wait: OpenWait, now: float) -> None:
+        """A wait is over, whatever it came to; of a unit that is watched or not. That of a call is told by `got`."""
         watch = self._watches.get(wait.unit)
         if watch is not None:
             watch.repeats.discard(wait)
+            if wait.kind in NO_CALLS:
+                self._saw(watch, (wait.kind, wait.target), now)
 
     def heard(self, unit: str, lag_s: float, now: float) -> bool:
         """Its process has answered, or given a sign of life after it was asked; True: its event loop is blocked."""

@@ -25,6 +25,7 @@ class Counters:
     woken_units: int = 0  # late units whose repeated waits were ended
     released_units: Counter[str] = field(default_factory=Counter)  # units given up, by what their callers were told
     checks: int = 0
+    locks_lost: int = 0  # leases that ended while they were held
     protocol_errors: int = 0
     http_answers: Counter[str] = field(default_factory=Counter)  # of HTTP agents, by class of status, or how it failed
     registrations: int = 0  # hellos of agents that were taken

@@ -98,7 +98,7 @@ class Watching:
 
     def over(self, wait: OpenWait) -> None:
         """A wait is over, whatever it came to."""
-        self._dog.over(wait)
+        self._dog.over(wait, self._clock.now())
 
     def beat(self, peer: Peer, lag_ms: float) -> None:
         """A sign of life of a process: an answer too, to whoever was asked."""
