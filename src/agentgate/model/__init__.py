@@ -21,7 +21,16 @@ from agentgate.model.outcome import Outcome, Problem, Status, failure, problem
 from agentgate.model.record import Change, Changed, Claim, Claimed, LedgerEvent, Record, RecordState, UnitRef
 from agentgate.model.route import Route, RouteSnapshot
 from agentgate.model.span import LastAttempt, Span, SpanKind, in_order, unfolded
-from agentgate.model.wait import Knot, KnotStep, Wait, WaitKind
+from agentgate.model.wait import (
+    Knot,
+    KnotStep,
+    Party,
+    StandingKnot,
+    Wait,
+    WaitDifference,
+    WaitKind,
+    WaitPicture,
+)
 
 __all__ = [
     "AGENT_SCOPE",
@@ -60,6 +69,7 @@ __all__ = [
     "LedgerEvent",
     "OnDisconnect",
     "Outcome",
+    "Party",
     "Problem",
     "Record",
     "RecordState",
@@ -68,12 +78,15 @@ __all__ = [
     "Skill",
     "Span",
     "SpanKind",
+    "StandingKnot",
     "Status",
     "SwitchedOff",
     "Tier",
     "UnitRef",
     "Wait",
+    "WaitDifference",
     "WaitKind",
+    "WaitPicture",
     "check_type",
     "failure",
     "in_order",

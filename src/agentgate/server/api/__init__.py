@@ -17,6 +17,7 @@ from agentgate.server.api.instances import register, unregister
 from agentgate.server.api.quota import drop_quota, set_quota
 from agentgate.server.api.schema import schema
 from agentgate.server.api.switch import switch_agent
+from agentgate.server.api.waits import list_waits, watch_waits
 
 HANDLERS: Final[list[HTTPRouteHandler]] = [
     healthz,
@@ -26,6 +27,8 @@ HANDLERS: Final[list[HTTPRouteHandler]] = [
     chain,
     breakers,
     findings,
+    list_waits,
+    watch_waits,
     make_call,
     look,
     list_calls,
