@@ -64,8 +64,8 @@ KINDS: Final[dict[str, Kind]] = {
         "agents waited for one another in a circle, or were about to",
         "`cycle`: who waits for whom, by agent, task type and business key; `how`: `refused` where it would have "
         "closed, or `confirmed` standing; `victim`: the unit whose waits were ended; `trace_id` of a call in it",
-        "Look at the cycle: let one of them pass on what the other needs instead of asking back, or let its handler "
-        "wait without holding a slot (`async def`).",
+        "Look at the cycle, while it stands with `agentgate waits`: let one of them pass on what the other needs "
+        "instead of asking back, or let its handler wait without holding a slot (`async def`).",
     ),
     "instance_name_shared": Kind(
         "several processes say they are the same instance, and take each other's connection over again and again",

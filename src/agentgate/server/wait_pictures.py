@@ -144,7 +144,14 @@ class _Stuck(NamedTuple):
         """Whether these can come only when a knot is undone that the unit is no part of."""
         if not self.dead or unit in self.members:
             return False
-        return any(group and self.dead.issuperset(group) for group in groups)
+        return any(group and all(map(self._is_dead, group)) for group in groups)
+
+    def _is_dead(self, member: Member) -> bool:
+        """A pool that only callers from outside wait for was no part of the scan: its holders tell."""
+        if isinstance(member, str) or member in self.dead:
+            return member in self.dead
+        holders = member.holders()
+        return holders is not None and self.dead.issuperset(holders)
 
 
 class _Exposure:

@@ -20,13 +20,15 @@ SPANS_MAX: Final = 1_000
 class Chain(msgspec.Struct, frozen=True, kw_only=True):
     """The spans of one trace or key, in order of start; `truncated` when there are more.
 
-    A span is there once its call has ended. `waits` are the calls and other waits of these traces that are open now.
+    A span is there once its call has ended. `waits` are the calls and other waits of these traces that are open `at`
+    this moment, in seconds since the epoch.
     """
 
     asked: str
     truncated: bool
     spans: list[Span]
     waits: tuple[Wait, ...]
+    at: float
 
 
 _DOC: Final = Doc(
@@ -53,6 +55,7 @@ _DOC: Final = Doc(
                     }
                 ],
                 "waits": [],
+                "at": 1796035391.27,
             },
         )
     },
@@ -82,4 +85,6 @@ async def chain(
     waits = await state.view.waits.of_chain(asked, {span.trace_id for span in spans}, tenant)
     if not spans and not waits:
         raise Refused(problem("not_found", detail=f"no span of {asked[:200]!r}; a trace id, a key or a business key"))
-    return Chain(asked=asked, truncated=len(spans) > limit, spans=spans[:limit], waits=waits)
+    return Chain(
+        asked=asked, truncated=len(spans) > limit, spans=spans[:limit], waits=waits, at=state.view.clock.wall()
+    )
