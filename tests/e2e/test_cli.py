@@ -17,7 +17,7 @@ from tests.e2e.command import AGENTGATE, agentgate, environment, running
 Golden = Callable[[str, str], None]
 
 GROUPS = ("calls", "token", "config")
-COMMANDS = ["serve", "dev", "run", "call", "chains", "breakers", "findings", "demo", "agents", *GROUPS]
+COMMANDS = ["serve", "dev", "run", "call", "chains", "waits", "breakers", "findings", "demo", "agents", *GROUPS]
 PARTS = [
     *("agents list", "agents off", "agents on", "agents quota"),
     *("calls list", "calls show", "calls settle"),

@@ -150,8 +150,8 @@ class _Stuck(NamedTuple):
         """A pool that only callers from outside wait for was no part of the scan: its holders tell."""
         if isinstance(member, str) or member in self.dead:
             return member in self.dead
-        holders = member.holders()
-        return holders is not None and self.dead.issuperset(holders)
+        holders = member.holders() or ()
+        return len(holders) > 0 and self.dead.issuperset(holders)
 
 
 class _Exposure:
