@@ -68,7 +68,7 @@ def same(one: WaitPicture, other: WaitPicture) -> bool:
 
 @given(stories())
 def test_differences_lead_from_each_picture_to_the_next(story: list[WaitPicture]) -> None:
-    """H3: whoever applies all differences to the first picture has the last one; nothing is told that did not change."""
+    """H3: whoever applies all differences to the first picture has the last one; only changes are told."""
     seen = before = story[0]
     for after in story[1:]:
         change = difference(before, after)

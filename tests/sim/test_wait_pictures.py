@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from agentgate.app import Platform
 from agentgate.config import Settings
 from agentgate.config.mechanisms import default_modes
 from agentgate.core.policy import Mode
-from agentgate.model import Identity, Party, Skill, Wait
+from agentgate.model import NEIGHBOUR, Identity, Party, Skill, Wait
 from agentgate.server.wait_pictures import WaitPictures
 from tests.sim.wire_peer import Invoked, WirePeer, gate, play
 
@@ -19,14 +20,21 @@ SIGN = Skill(task_type="sign", exclusive="business_key")
 SKILLS = (BLOCK, SIGN)
 
 
+def of(tenant: str) -> Identity:
+    return Identity(tenant=tenant, is_trusted=True) if tenant else NEIGHBOUR
+
+
 def peer(platform: Platform, name: str, *, concurrency: int = 1, tenant: str = "") -> WirePeer:
-    more = {"identity": Identity(tenant=tenant, is_trusted=True)} if tenant else {}
-    return WirePeer(platform, name, skills=SKILLS, concurrency=concurrency, **more).connect()
+    return WirePeer(platform, name, skills=SKILLS, concurrency=concurrency, identity=of(tenant)).connect()
 
 
-def client(platform: Platform, name: str = "shop", tenant: str = "") -> WirePeer:
-    more = {"identity": Identity(tenant=tenant, is_trusted=True)} if tenant else {}
-    return WirePeer(platform, name, **more).connect()
+def client(platform: Platform, tenant: str = "") -> WirePeer:
+    return WirePeer(platform, "shop", identity=of(tenant)).connect()
+
+
+def ask(asker: WirePeer, target: str, task_type: str, key: str, **more: Any) -> None:
+    """Call, and do not wait for it here."""
+    _ = asker.call(target, task_type, key, **more)
 
 
 def pictures(platform: Platform) -> WaitPictures:
@@ -56,12 +64,12 @@ def test_a_picture_names_who_waits_for_whom_and_since_when() -> None:
         async with gate() as platform:
             a, b = peer(platform, "a"), peer(platform, "b")
             shop = client(platform)
-            shop.call("a", "block", "o1", timeout_ms=20_000)
+            ask(shop, "a", "block", "o1", timeout_ms=20_000)
             in_a = await a.next()
             await asyncio.sleep(1)
-            a.call("b", "block", "o2", token=in_a.params.token)
+            ask(a, "b", "block", "o2", token=in_a.params.token)
             in_b = await b.next()
-            shop.call("b", "block", "o3")
+            ask(shop, "b", "block", "o3")
             await asyncio.sleep(2)
             picture = await pictures(platform).take("default")
             assert (picture.mode, picture.truncated, picture.knots) == ("enforce", False, ())
@@ -89,13 +97,13 @@ def test_a_wait_says_how_it_waits_now() -> None:
         async with gate() as platform:
             a, b = peer(platform, "a", concurrency=4), peer(platform, "b", concurrency=2)
             shop = client(platform)
-            shop.call("a", "block", "o1")
+            ask(shop, "a", "block", "o1")
             in_a = await a.next()
-            shop.call("b", "sign", "o2")
+            ask(shop, "b", "sign", "o2")
             signs = await b.next()
             token = in_a.params.token
-            a.call("b", "sign", "o2", token=token)
-            client(platform, "shop").call("b", "sign", "o2")
+            ask(a, "b", "sign", "o2", token=token)
+            ask(client(platform), "b", "sign", "o2")
             await asyncio.sleep(0.1)
 
             async def kinds() -> list[tuple[str, str]]:
@@ -103,36 +111,36 @@ def test_a_wait_says_how_it_waits_now() -> None:
                 return [(wait.waiter.agent, wait.kind) for wait in waits if wait.target == "b"]
 
             assert sorted(await kinds()) == [("a", "exclusive"), ("shop", "call"), ("shop", "join")]
-            shop.call("b", "block", "o3")
+            ask(shop, "b", "block", "o3")
             await b.next()
-            a.call("b", "block", "o4", token=token)
+            ask(a, "b", "block", "o4", token=token)
             await asyncio.sleep(0.1)
             assert ("a", "slot") in await kinds()
             b.answer(signs, "signed")
             await b.next()
             await asyncio.sleep(0.1)
-            b.call("a", "block", "o5")
+            ask(b, "a", "block", "o5")
             assert await kinds() == [("a", "call"), ("a", "slot"), ("shop", "call")]
 
     play(story)
 
 
 def test_a_knot_that_stands_is_on_top_with_who_is_behind_it() -> None:
-    """D3, H3: observed only, the circle stands: it is told as a line and by steps, and who waits behind it is marked."""
+    """D3, H3: observed only, the circle stands: it is told as a line and by steps; who is behind it is marked."""
 
     async def story() -> None:
         async with gate(settings=observed("observe")) as platform:
             a, b, c = peer(platform, "a"), peer(platform, "b"), peer(platform, "c")
             shop = client(platform)
-            shop.call("a", "block", "o1")
+            ask(shop, "a", "block", "o1")
             in_a = await a.next()
-            a.call("b", "block", "o2", token=in_a.params.token)
+            ask(a, "b", "block", "o2", token=in_a.params.token)
             in_b = await b.next()
-            b.call("a", "block", "o3", token=in_b.params.token)
-            shop.call("c", "block", "o4")
+            ask(b, "a", "block", "o3", token=in_b.params.token)
+            ask(shop, "c", "block", "o4")
             in_c = await c.next()
-            c.call("b", "block", "o5", token=in_c.params.token)
-            shop.call("b", "block", "o6")
+            ask(c, "b", "block", "o5", token=in_c.params.token)
+            ask(shop, "b", "block", "o6")
             await asyncio.sleep(0.1)
             picture = await pictures(platform).take("default")
             [knot] = picture.knots
@@ -162,11 +170,11 @@ def test_tenants_see_nothing_of_one_another(tenant: str) -> None:
         async with gate(settings=observed("observe")) as platform:
             a, b = peer(platform, "a", tenant=tenant), peer(platform, "b", tenant=tenant)
             shop = client(platform, tenant=tenant)
-            shop.call("a", "block", "o1")
+            ask(shop, "a", "block", "o1")
             in_a = await a.next()
-            a.call("b", "block", "o2", token=in_a.params.token)
+            ask(a, "b", "block", "o2", token=in_a.params.token)
             in_b = await b.next()
-            b.call("a", "block", "o3", token=in_b.params.token)
+            ask(b, "a", "block", "o3", token=in_b.params.token)
             await asyncio.sleep(0.1)
             mine, other = tenant or "default", "default" if tenant else "acme"
             picture = await pictures(platform).take(mine)
@@ -190,9 +198,9 @@ def test_switched_off_only_callers_from_outside_are_seen() -> None:
     async def story() -> None:
         async with gate(settings=observed("off")) as platform:
             a, _ = peer(platform, "a"), peer(platform, "b")
-            client(platform).call("a", "block", "o1")
+            ask(client(platform), "a", "block", "o1")
             in_a = await a.next()
-            a.call("b", "block", "o2", token=in_a.params.token)
+            ask(a, "b", "block", "o2", token=in_a.params.token)
             await asyncio.sleep(0.1)
             picture = await pictures(platform).take("default")
             assert picture.mode == "off"
@@ -209,7 +217,7 @@ def test_a_busy_agent_is_named_by_its_first_units() -> None:
             b = peer(platform, "b", concurrency=40)
             shop = client(platform)
             for number in range(41):
-                shop.call("b", "block", f"o{number}")
+                ask(shop, "b", "block", f"o{number}")
             for _ in range(40):
                 await b.next()
             waits = (await pictures(platform).take("default")).waits

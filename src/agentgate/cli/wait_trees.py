@@ -88,26 +88,31 @@ class _Forest:
                 yield self._tree(wait)
 
     def _tree(self, root: Wait) -> Tree:
-        """Without recursion: how deep a chain is, is not up to us."""
+        """In the order of reading, so that "above" is true; without recursion: how deep it is, is not up to us."""
         from rich.tree import Tree
 
-        self._done.add(root.id)
         tree = Tree(self._line(root))
-        open_nodes = [(root, tree)]
-        while open_nodes:
-            wait, node = open_nodes.pop(0)
-            for party in wait.holders:
-                fresh = party.unit not in self._seen
-                self._seen.add(party.unit)
-                below = [one for one in self._of_unit[party.unit] if one.id not in self._done] if fresh else []
-                if not below:
-                    node.add(self._end(party, fresh=fresh))
-                for one in below:
-                    self._done.add(one.id)
-                    open_nodes.append((one, node.add(self._line(one))))
-            if wait.holders_count > len(wait.holders):
-                node.add(f"… and {wait.holders_count - len(wait.holders)} more")
+        ahead = self._below(root, tree)
+        while ahead:
+            node, held = ahead.pop()
+            if isinstance(held, int):
+                node.add(f"… and {held} more")
+                continue
+            is_first = held.unit not in self._seen
+            self._seen.add(held.unit)
+            waits = [wait for wait in self._of_unit[held.unit] if wait.id not in self._done] if is_first else []
+            if not waits:
+                node.add(self._end(held, is_first=is_first))
+            lines = [(wait, node.add(self._line(wait))) for wait in waits]
+            for wait, line in reversed(lines):
+                ahead += self._below(wait, line)
         return tree
+
+    def _below(self, wait: Wait, node: Tree) -> list[tuple[Tree, Party | int]]:
+        """What comes below a wait that has its line now, the last first: its holders, and how many are not named."""
+        self._done.add(wait.id)
+        more = wait.holders_count - len(wait.holders)
+        return [*([(node, more)] if more > 0 else []), *((node, party) for party in reversed(wait.holders))]
 
     def _line(self, wait: Wait) -> Text:
         from rich.text import Text
@@ -124,12 +129,12 @@ class _Forest:
             text.append("  suspected", style="magenta")
         return text
 
-    def _end(self, party: Party, *, fresh: bool) -> Text:
+    def _end(self, party: Party, *, is_first: bool) -> Text:
         """Who is waited for and waits for nobody, or is shown elsewhere."""
         from rich.text import Text
 
         text = Text(shown(_name(party)))
-        if not fresh or self._of_unit[party.unit]:
+        if not is_first or self._of_unit[party.unit]:
             text.append("  shown above", style="dim")
         else:
             text.append("  at work", style="green")

@@ -50,14 +50,14 @@ class ServerService(Service):
         self._view = GateView(gateway=gateway, directory=directory, spans=spans, clock=clock)
         self._doorkeeper = Doorkeeper(options, clock.wall)
         self.links = Links(gateway.connect, options, self._doorkeeper)
-        self._wait_feed = WaitFeed(self._view.waits, self._task)
+        self.wait_feed = WaitFeed(self._view.waits, self._task)
         self._doorkeeper.on_change = self._end_fallen
         self.port = 0  # the real one, once it listens
         self.calls = HttpCalls(gateway, clock)
         app = build_http(
             self._view,
             self.calls,
-            self._wait_feed,
+            self.wait_feed,
             Metrics(self._view, self.links),
             self._doorkeeper,
             lambda: self.links.is_stopping,
@@ -103,7 +103,7 @@ class ServerService(Service):
         """Take nothing new, let running calls end, then close every connection."""
         self._doorkeeper.close()
         self.links.is_stopping = True
-        self._wait_feed.close()
+        self.wait_feed.close()
         self._gateway.stop_taking()
         for server in self._server.servers:
             server.close()
@@ -118,7 +118,7 @@ class ServerService(Service):
     def _end_fallen(self) -> None:
         """End what those have open who would not be let in any more."""
         self.links.end_fallen()
-        self._wait_feed.end_fallen(self._doorkeeper.stands)
+        self.wait_feed.end_fallen(self._doorkeeper.stands)
 
 
 class _Uvicorn(uvicorn.Server):
