@@ -148,7 +148,7 @@ def test_a_knot_that_stands_is_on_top_with_who_is_behind_it() -> None:
             assert sorted(knot.text.split(" > ")[:2]) == steps
             assert (len(knot.cycle), knot.cycle_count, knot.units, knot.certain) == (2, 2, 2, True)
             assert {step.unit for step in knot.cycle} == {in_a.unit, in_b.unit}
-            assert "agentgate waits" in knot.advice
+            assert "async def" in knot.advice
             behind = {(wait.waiter.agent, wait.business_key): wait.behind for wait in picture.waits}
             assert behind == {
                 ("a", "o2"): False,

@@ -26,7 +26,9 @@ def chains(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Everything one call led to, with times and errors, as a tree, and what is waited for in it now.
+    """Everything one call led to, with times and errors, as a tree.
+
+    A call has its line once it has ended; what is waited for now stands below, as in `agentgate waits`.
 
     Example: agentgate chains order_123
     """

@@ -30,9 +30,10 @@ def waits(
     limit: Annotated[int, typer.Option(help="At most so many; --watch shows 1000.", min=1, max=1000)] = WAITS_SHOWN,
     as_json: AsJson = False,
 ) -> None:
-    """Who waits for whom now, as a tree: circles first, what waits above what it waits for.
+    """Who waits for whom now, as a tree; circles on top.
 
-    With --json and --watch each line is one object: a snapshot, then differences.
+    What waits stands above what it waits for. `--watch` goes on as it changes, until Ctrl-C.
+    With --json each of its lines is one object: a snapshot, then differences.
 
     Example: agentgate waits --watch
     """

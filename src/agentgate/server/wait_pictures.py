@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from agentgate.core.deadlock import cycle_text
-from agentgate.core.findings import KINDS
+from agentgate.core.deadlock import WAY_OUT, cycle_text
 from agentgate.core.open_wait import Group, Member, OpenWait
 from agentgate.core.reduction import Node
 from agentgate.core.wait_scan import Scan
@@ -236,5 +235,5 @@ def _standing(knot: Knot, tenant: str) -> StandingKnot:
         cycle_count=len(knot.cycle),
         units=len(knot.members),
         certain=knot.certain,
-        advice=KINDS["deadlock"].advice,
+        advice=WAY_OUT,
     )
