@@ -249,6 +249,61 @@ def test_a_store_that_was_not_there_is_said_to_be_new(tmp_path: Path) -> None:
             assert gate.stop() == 0
 
 
+DESK = """
+import time
+
+from agentgate import Agent, SyncContext
+
+desk = Agent("desk", concurrency=1)
+
+
+@desk.handles("draft")
+def draft(seconds: float, ctx: SyncContext) -> str:
+    if seconds:
+        time.sleep(seconds)
+        return "slept"
+    return str(ctx.call("shelf", "draft", ctx.business_key, 60.0))
+
+
+if __name__ == "__main__":
+    desk.run()
+"""
+
+
+def test_who_waits_for_whom_is_seen_and_followed(tmp_path: Path) -> None:
+    """H3: two processes, one of which waits for the other: as a tree, as JSON, in the chain, and until Ctrl-C."""
+    files = [tmp_path / f"{name}.py" for name in ("desk", "shelf")]
+    for file in files:
+        file.write_text(DESK.replace('"desk"', f'"{file.stem}"'), encoding="utf-8")
+    with running("serve", "--port", "0", "--json", "--store", "memory", cwd=tmp_path) as gate:
+        url = json.loads(gate.out.until("url"))["url"]
+        said = agentgate("waits", "--url", url)
+        assert (said.returncode, said.stdout, said.stderr) == (0, "", "nobody waits for anybody\n")
+        with running("run", *map(str, files), "--url", url) as agents:
+            for _ in files:
+                agents.err.until(": connected to")
+            with (
+                running("waits", "--watch", "--json", "--url", url) as followed,
+                running("waits", "--watch", "--url", url) as drawn,
+                running("call", "desk", "draft", "page_1", "0", "--url", url),
+            ):
+                assert json.loads(followed.out.until("snapshot"))["waits"] == []
+                assert json.loads(followed.out.until('"target":"shelf"'))["event"] == "difference"
+                drawn.out.until("└── desk draft page_1 → shelf draft page_1  for ")
+                drawn.out.until("    └── shelf draft page_1  at work")
+                shown = agentgate("waits", "--url", url).stdout.splitlines()
+                assert [line.partition("  for ")[0] for line in shown] == [
+                    "cli → desk draft page_1",
+                    "└── desk draft page_1 → shelf draft page_1",
+                    "    └── shelf draft page_1  at work",
+                ]
+                assert agentgate("chains", "page_1", "--url", url).stdout.splitlines()[0] == "open now:"
+                for command in (followed, drawn):
+                    assert command.stop(signal.SIGINT) == 0
+                    assert command.err.all() == []
+        assert gate.stop(signal.SIGINT) == 0
+
+
 def test_a_second_gate_on_the_same_store_says_so(tmp_path: Path) -> None:
     """One gate a store: the second ends with a sentence, the first goes on."""
     with running("serve", "--port", "0", "--json", cwd=tmp_path) as gate:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from agentgate.model import Party, StandingKnot, Wait, WaitPicture
 
+NOBODY: Final = "nobody waits for anybody"
+OFF: Final = "the wait graph is switched off: only calls from outside are seen"
 MINUTE_S: Final = 60.0
 WORDS: Final = {
     "call": "",  # the usual case
@@ -42,9 +44,9 @@ def shown_picture(picture: WaitPicture, *, at: float | None = None) -> Renderabl
     parts: list[RenderableType] = [knot_lines(knot) for knot in picture.knots]
     parts += trees_of(picture.waits, at)
     if picture.mode == "off":
-        parts.append(Text("the wait graph is switched off: only calls from outside are seen", style="yellow"))
+        parts.append(Text(OFF, style="yellow"))
     if not picture.waits:
-        parts.append(Text("nobody waits for anybody", style="dim"))
+        parts.append(Text(NOBODY, style="dim"))
     if picture.truncated:
         parts.append(Text(f"only the first {len(picture.waits)} waits are shown", style="yellow"))
     return Group(*parts)

@@ -12,7 +12,7 @@ import typer
 from agentgate.cli import exits, gate_api
 from agentgate.cli.exits import CommandError
 from agentgate.cli.options import AsJson, Url
-from agentgate.cli.output import console, print_json
+from agentgate.cli.output import console, print_json, say
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -45,10 +45,14 @@ def waits(
     if as_json:
         print_json(found)
         return
-    from agentgate.cli.wait_trees import shown_picture
+    from agentgate.cli.wait_trees import NOBODY, OFF, shown_picture
     from agentgate.model import WaitPicture
 
-    console().print(shown_picture(msgspec.convert(found, WaitPicture)))
+    picture = msgspec.convert(found, WaitPicture)
+    if picture.waits:
+        console().print(shown_picture(picture))
+    else:
+        say(NOBODY if picture.mode != "off" else f"{NOBODY}; {OFF}")
 
 
 def _watch(url: str | None, *, as_json: bool) -> None:

@@ -12,8 +12,8 @@ from agentgate.model import Knot, KnotStep, Problem, problem
 
 STEPS_SHOWN = 12  # of a cycle: a longer one is cut in its middle
 WAY_OUT = (  # for people, who can change the agents
-    "Let one of them pass on what the other needs instead of asking back, or let its handler wait without holding a slot "
-    "(`async def`)."
+    "Let one of them pass on what the other needs instead of asking back, or let its handler wait without holding a "
+    "slot (`async def`)."
 )
 
 
