@@ -14,10 +14,11 @@ from agentgate.app import Platform
 from agentgate.core.wait_picture import applied
 from agentgate.model import NEIGHBOUR, Identity, Skill, WaitDifference, WaitPicture
 from agentgate.server.problems import Refused
-from agentgate.server.wait_feed import STILL_HERE_S, WAITING_MAX, WATCHERS_MAX, WINDOW_S, WaitFeed
+from agentgate.server.wait_feed import STILL_HERE_S, WATCHERS_MAX, WINDOW_S, WaitFeed
 from agentgate.server.wait_pictures import WaitPictures
 from tests.sim.wire_peer import Invoked, WirePeer, gate, play
 
+UNREAD_MAX = 20_000  # bytes: some twenty differences
 SKILLS = (Skill(task_type="block"),)
 ACME = Identity(tenant="acme", name="ops", token="t1")
 
@@ -81,7 +82,7 @@ async def fed() -> AsyncIterator[tuple[Platform, WaitFeed, set[asyncio.Task[None
         task.add_done_callback(tasks.discard)
 
     async with gate() as platform:
-        feed = WaitFeed(WaitPictures(platform.gateway, platform.clock), spawn)
+        feed = WaitFeed(WaitPictures(platform.gateway, platform.clock), spawn, UNREAD_MAX)
         yield platform, feed, tasks
         feed.close()
         while tasks:
@@ -195,14 +196,14 @@ def test_a_watcher_that_does_not_read_is_cut() -> None:
             waiting, quick, slow = Waiting(platform), Browser(feed), Browser(feed)
             await asyncio.sleep(WINDOW_S)
             slow.reads.clear()
-            for number in range(WAITING_MAX + 4):
+            for number in range(40):
                 unit = await waiting.begin(f"o{number}")
                 await asyncio.sleep(WINDOW_S)
                 waiting.end(unit)
             await asyncio.sleep(1)
             assert len(feed) == 1
             assert quick.picture.waits == ()
-            assert len(quick.events) > WAITING_MAX
+            assert len(quick.events) > 40
             slow.reads.set()
             await slow.task
             assert len(slow.events) <= 2, "it was on its way"

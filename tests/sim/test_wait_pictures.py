@@ -222,7 +222,7 @@ def test_a_busy_agent_is_named_by_its_first_units() -> None:
                 await b.next()
             waits = (await pictures(platform).take("default")).waits
             [queued] = [wait for wait in waits if wait.kind == "slot"]
-            assert (len(queued.holders), queued.holders_count) == (16, 40)
+            assert (len(queued.holders), queued.holders_count) == (8, 40)
 
     play(story)
 

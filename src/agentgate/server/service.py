@@ -50,7 +50,7 @@ class ServerService(Service):
         self._view = GateView(gateway=gateway, directory=directory, spans=spans, clock=clock)
         self._doorkeeper = Doorkeeper(options, clock.wall)
         self.links = Links(gateway.connect, options, self._doorkeeper)
-        self.wait_feed = WaitFeed(self._view.waits, self._task)
+        self.wait_feed = WaitFeed(self._view.waits, self._task, options.queue_bytes_max)
         self._doorkeeper.on_change = self._end_fallen
         self.port = 0  # the real one, once it listens
         self.calls = HttpCalls(gateway, clock)

@@ -2,7 +2,7 @@
 
 A watcher gets a snapshot first, then differences (`core.wait_picture`). Pictures are taken once a window for each
 tenant that has watchers, so what begins and ends inside one is never sent; while nobody watches a tenant, nothing is
-done for it. A watcher who does not read is cut as soon as its queue is full, and gets a new snapshot when it comes
+done for it. A watcher who does not read is cut as soon as too much waits for it, and gets a new snapshot when it comes
 back: what it has seen before does not matter.
 """
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 WINDOW_S: Final = 0.2  # sooner than an eye notices, and most waits are over by then
 STILL_HERE_S: Final = 10.0  # proxies close what is silent for a minute, some for half of one
 WATCHERS_MAX: Final = 32  # of a tenant; each costs the sending, and all together the taking of pictures
-WAITING_MAX: Final = 64  # events that a watcher has not taken; thirteen seconds of changes in every window
 AGAIN_S: Final = 1.0
 
 MEDIA_TYPE: Final = "text/event-stream"
@@ -44,8 +43,10 @@ encode: Final = Encoder().encode
 class Watcher:
     """One who watches; an ASGI application that sends it what it has to be told, until it leaves or is cut."""
 
-    def __init__(self, identity: Identity, leave: Callable[[Watcher], None]) -> None:
+    def __init__(self, identity: Identity, unread_max: int, leave: Callable[[Watcher], None]) -> None:
         self.identity = identity
+        self._unread_max = unread_max
+        self._unread = 0
         self.has_picture = False  # what it is sent next is a difference from it
         self._leave = leave
         self._waiting: deque[bytes] = deque()
@@ -69,9 +70,10 @@ class Watcher:
 
     def tell(self, event: bytes) -> None:
         """Send it this when it can take it; one that does not read is cut."""
-        if len(self._waiting) >= WAITING_MAX:
+        if self._waiting and self._unread + len(event) > self._unread_max:
             self.end()
             return
+        self._unread += len(event)
         self._waiting.append(event)
         self._news.set()
 
@@ -91,7 +93,9 @@ class Watcher:
                 await asyncio.wait_for(self._news.wait(), STILL_HERE_S)
         if not self._waiting:
             return b"" if self._is_over else STILL_HERE
-        return self._waiting.popleft()
+        event = self._waiting.popleft()
+        self._unread -= len(event)
+        return event
 
     async def _until_gone(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -100,11 +104,17 @@ class Watcher:
 
 
 class WaitFeed:
-    """All watchers of a server, by tenant. `spawn` runs what takes the pictures."""
+    """All watchers of a server, by tenant.
 
-    def __init__(self, pictures: WaitPictures, spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
+    `spawn` runs what takes the pictures; `unread_max` is how many bytes may wait for one watcher to take them.
+    """
+
+    def __init__(
+        self, pictures: WaitPictures, spawn: Callable[[Coroutine[Any, Any, None]], object], unread_max: int
+    ) -> None:
         self._pictures = pictures
         self._spawn = spawn
+        self._unread_max = unread_max
         self._watchers: dict[str, list[Watcher]] = {}  # of tenants that are being watched
         self._is_over = False
 
@@ -120,7 +130,7 @@ class WaitFeed:
         if len(self._watchers.get(tenant, ())) >= WATCHERS_MAX:
             detail = f"{WATCHERS_MAX} watch these waits already, which is the bound"
             raise Refused(problem("overloaded", retry_after_s=AGAIN_S, detail=detail))
-        watcher = Watcher(identity, self._left)
+        watcher = Watcher(identity, self._unread_max, self._left)
         if tenant in self._watchers:
             self._watchers[tenant].append(watcher)
         else:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agentgate.ports.clock import Clock
 
 WAITS_MAX: Final = 1_000  # of one picture: more than anybody looks through
-HOLDERS_MAX: Final = 16  # named of one wait; a busy agent has hundreds
+HOLDERS_MAX: Final = 8  # named of one wait; a busy agent has hundreds
 KNOTS_MAX: Final = 16
 STEPS_MAX: Final = 32  # of one cycle
 SLICE_S: Final = 0.002
