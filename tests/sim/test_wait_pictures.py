@@ -237,12 +237,12 @@ def test_a_wait_that_ends_is_gone() -> None:
             in_a = await a.next()
             below = a.call("b", "block", "o2", token=in_a.params.token)
             in_b = await b.next()
-            assert platform.gateway.graph.edges == 1
+            assert platform.gateway.policies.graph.edges == 1
             b.answer(in_b, "done")
             assert (await below).ok
             a.answer(in_a, "done")
             assert (await root).ok
             assert (await pictures(platform).take("default")).waits == ()
-            assert platform.gateway.graph.edges == 0
+            assert platform.gateway.policies.graph.edges == 0
 
     play(story)

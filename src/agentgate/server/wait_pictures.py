@@ -68,7 +68,7 @@ class WaitPictures:
         return (await self._picture(tenant, chosen, limit, self.epoch())).waits
 
     def _open(self, tenant: str) -> list[OpenWait]:
-        graph = self._gateway.graph
+        graph = self._gateway.policies.graph
         facts = ((wait, graph.facts(wait.unit)) for wait in graph.all())
         mine = [wait for wait, unit in facts if unit is not None and tenant_of(unit.agent) == tenant]
         return [*mine, *self._roots(tenant)]
@@ -88,7 +88,7 @@ class WaitPictures:
                 yield RootWait(
                     unit="",
                     kind="call",
-                    aim=CallAim(passage, gateway.slots),
+                    aim=CallAim(passage, gateway.policies.slots),
                     since=call.received_at,
                     deadline=call.deadline,
                     target=call.target,
@@ -119,7 +119,7 @@ class WaitPictures:
 
     async def _knots(self, tenant: str, slices: Slices) -> tuple[tuple[StandingKnot, ...], _Stuck]:
         """A tenant's knots, and whoever cannot get on because of any."""
-        scan = Scan(self._gateway.graph, self._clock.now())
+        scan = Scan(self._gateway.policies.graph, self._clock.now())
         knots: list[StandingKnot] = []
         members: set[str] = set()
         while not scan.done:
@@ -170,7 +170,9 @@ class _Exposure:
         return Wait(
             id=f"w{wait.number}" if wait.unit else f"c{wait.span_id}",
             waiter=self._waiter(wait),
-            kind=call_kind(wait.passage, self._gateway.slots) if isinstance(wait, CallWait | RootWait) else wait.kind,
+            kind=call_kind(wait.passage, self._gateway.policies.slots)
+            if isinstance(wait, CallWait | RootWait)
+            else wait.kind,
             target=plain(wait.target),
             task_type=wait.task_type,
             business_key=wait.business_key,
