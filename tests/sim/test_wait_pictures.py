@@ -125,6 +125,28 @@ def test_a_wait_says_how_it_waits_now() -> None:
     play(story)
 
 
+def test_who_waits_for_a_lock_waits_for_its_holder() -> None:
+    """D4, D8: locks are named as they were asked for, with the unit that has them."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            a = peer(platform, "a", concurrency=2)
+            shop = client(platform)
+            ask(shop, "a", "block", "o1")
+            ask(shop, "a", "block", "o2")
+            one, two = await a.next(), await a.next()
+            assert (await a.lock("stock", "paper", token=one.params.token)).ok
+            _ = a.lock("stock", "paper", token=two.params.token)
+            await asyncio.sleep(0.1)
+            waits = [wait for wait in (await pictures(platform).take("default")).waits if wait.waiter.unit]
+            assert [line(wait) for wait in waits] == [("a(o2)", "lock", "paper, stock", "", ["a(o1)"])]
+            a.answer(one, "done")
+            await asyncio.sleep(0.1)
+            assert all(not wait.waiter.unit for wait in (await pictures(platform).take("default")).waits)
+
+    play(story)
+
+
 def test_a_knot_that_stands_is_on_top_with_who_is_behind_it() -> None:
     """D3, H3: observed only, the circle stands: it is told as a line and by steps; who is behind it is marked."""
 
