@@ -251,6 +251,7 @@ def test_a_store_that_was_not_there_is_said_to_be_new(tmp_path: Path) -> None:
 
 DESK = """
 import time
+from pathlib import Path
 
 from agentgate import Agent, SyncContext
 
@@ -258,11 +259,12 @@ desk = Agent("desk", concurrency=1)
 
 
 @desk.handles("draft")
-def draft(seconds: float, ctx: SyncContext) -> str:
-    if seconds:
-        time.sleep(seconds)
-        return "slept"
-    return str(ctx.call("shelf", "draft", ctx.business_key, 60.0))
+def draft(is_last: bool, ctx: SyncContext) -> str:
+    if not is_last:
+        return str(ctx.call("shelf", "draft", ctx.business_key, True))
+    while not Path("go").exists():
+        time.sleep(0.05)
+    return "drafted"
 
 
 if __name__ == "__main__":
@@ -279,15 +281,16 @@ def test_who_waits_for_whom_is_seen_and_followed(tmp_path: Path) -> None:
         url = json.loads(gate.out.until("url"))["url"]
         said = agentgate("waits", "--url", url)
         assert (said.returncode, said.stdout, said.stderr) == (0, "", "nobody waits for anybody\n")
-        with running("run", *map(str, files), "--url", url) as agents:
+        with (
+            running("run", *map(str, files), "--url", url, cwd=tmp_path) as agents,
+            running("waits", "--watch", "--json", "--url", url) as followed,
+            running("waits", "--watch", "--url", url) as drawn,
+        ):
             for _ in files:
                 agents.err.until(": connected to")
-            with (
-                running("waits", "--watch", "--json", "--url", url) as followed,
-                running("waits", "--watch", "--url", url) as drawn,
-                running("call", "desk", "draft", "page_1", "0", "--url", url),
-            ):
-                assert json.loads(followed.out.until("snapshot"))["waits"] == []
+            assert json.loads(followed.out.until("snapshot"))["waits"] == []
+            drawn.out.until("nobody waits")
+            with running("call", "desk", "draft", "page_1", "false", "--url", url) as call:
                 assert json.loads(followed.out.until('"target":"shelf"'))["event"] == "difference"
                 drawn.out.until("└── desk draft page_1 → shelf draft page_1  for ")
                 drawn.out.until("    └── shelf draft page_1  at work")
@@ -301,6 +304,8 @@ def test_who_waits_for_whom_is_seen_and_followed(tmp_path: Path) -> None:
                 for command in (followed, drawn):
                     assert command.stop(signal.SIGINT) == 0
                     assert command.err.all() == []
+                (tmp_path / "go").touch()
+                call.out.until("drafted")
         assert gate.stop(signal.SIGINT) == 0
 
 

@@ -73,6 +73,10 @@ class Stream:
         self._thread = threading.Thread(target=self._read, args=(request,), daemon=True)
         self._thread.start()
 
+    def closed(self) -> list[str]:
+        """The waits that are over, by their ids."""
+        return sorted(name for event in self.events for name in event["data"].get("closed", ()))
+
     def _read(self, request: urllib.request.Request) -> None:
         with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - our own loopback
             self.type = answer.headers["content-type"]
@@ -124,10 +128,10 @@ async def test_who_waits_for_whom_can_be_followed() -> None:
             assert (stream.type, first["event"]) == ("text/event-stream", "snapshot")
             assert len(first["data"]["waits"]) == 2
             desk.lets_go.set()
-            await gate.until(lambda: len(stream.events) > 1)
+            both = sorted(wait["id"] for wait in first["data"]["waits"])
+            await gate.until(lambda: stream.closed() == both)
             told = stream.events[1]
             assert (told["event"], told["data"]["after"]) == ("difference", first["data"]["seq"])
-            assert sorted(told["data"]["closed"]) == sorted(wait["id"] for wait in first["data"]["waits"])
             assert int(told["id"]) > int(first["id"])
         assert not stream.over.is_set()
     assert await asyncio.to_thread(stream.over.wait, 10)
