@@ -138,6 +138,7 @@ class Platform:
                 self.clock,
                 self.settings.wait_graph,
                 found=partial(self.gateway.waits.found, "confirmed"),
+                totals=self.gateway.waits.deadlocks,
                 observes=mode == "observe",
             )
             await stack.enter_async_context(deadlocks)

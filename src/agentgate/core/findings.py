@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from agentgate.core.bounded import BoundedMap
+from agentgate.core.deadlock import WAY_OUT
 from agentgate.model import Finding
 
 FINDINGS_MAX: Final = 1_000  # more than anybody reads, and few enough to be sent in one answer
@@ -64,8 +65,7 @@ KINDS: Final[dict[str, Kind]] = {
         "agents waited for one another in a circle, or were about to",
         "`cycle`: who waits for whom, by agent, task type and business key; `how`: `refused` where it would have "
         "closed, or `confirmed` standing; `victim`: the unit whose waits were ended; `trace_id` of a call in it",
-        "Look at the cycle: let one of them pass on what the other needs instead of asking back, or let its handler "
-        "wait without holding a slot (`async def`).",
+        f"Look at the cycle, while it stands with `agentgate waits`. {WAY_OUT}",
     ),
     "stuck_unit": Kind(
         "a unit showed no progress for so long that it was given up, though its process lives",

@@ -142,6 +142,11 @@ class UnitWaits:
         wait.kind = kind
         return self.refusal(wait)
 
+    def moved_on(self, passage: Passage) -> None:
+        """What it stood in line for, or had joined, is behind it: it waits like any call."""
+        if passage.wait is not None:
+            passage.wait.kind = "call"
+
     def refusal(self, wait: OpenWait) -> Problem | None:
         """Why this wait must not go on; reported, whether or not the caller heeds it."""
         knot = self._graph.check(wait) if self._mode != "off" else None

@@ -26,7 +26,16 @@ from agentgate.model.outcome import Outcome, Problem, Status, failure, problem
 from agentgate.model.record import Change, Changed, Claim, Claimed, LedgerEvent, Record, RecordState, UnitRef
 from agentgate.model.route import Route, RouteSnapshot
 from agentgate.model.span import LastAttempt, Span, SpanKind, in_order, unfolded
-from agentgate.model.wait import Knot, KnotStep, Wait, WaitKind
+from agentgate.model.wait import (
+    Knot,
+    KnotStep,
+    Party,
+    StandingKnot,
+    Wait,
+    WaitDifference,
+    WaitKind,
+    WaitPicture,
+)
 
 __all__ = [
     "AGENT_SCOPE",
@@ -71,6 +80,7 @@ __all__ = [
     "LockView",
     "OnDisconnect",
     "Outcome",
+    "Party",
     "Problem",
     "Record",
     "RecordState",
@@ -79,12 +89,15 @@ __all__ = [
     "Skill",
     "Span",
     "SpanKind",
+    "StandingKnot",
     "Status",
     "SwitchedOff",
     "Tier",
     "UnitRef",
     "Wait",
+    "WaitDifference",
     "WaitKind",
+    "WaitPicture",
     "check_type",
     "degraded_type",
     "failure",

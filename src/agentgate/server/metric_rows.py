@@ -18,7 +18,7 @@ from agentgate.server.view import GateView
 PREFIX: Final = "agentgate_"
 
 Kind = Literal["counter", "gauge"]
-Figure: TypeAlias = int | Mapping[Any, int]  # with a label: one number for each of its values
+Figure: TypeAlias = float | Mapping[Any, int]  # with a label: one number for each of its values
 
 
 class Source(NamedTuple):
@@ -170,12 +170,21 @@ ROWS: Final[tuple[Row, ...]] = (
     Row("waiting_units", "gauge", "Units in the wait graph: those that wait for somebody",
         "It comes near `running_units`: everybody waits, and few work.",
         lambda source: len(source.view.gateway.policies.graph)),
+    Row("open_waits", "gauge", "Waits of units that are open: the edges of the wait graph",
+        "It only grows: chains of waits that nothing ends; `agentgate waits` shows them.",
+        lambda source: source.view.gateway.policies.graph.edges),
     Row("deadlocks_found", "counter", "Circles of waits that were found",
-        "Any: agents ask back each other's work; `agentgate findings` shows the circle.",
+        "Any: agents ask back each other's work; `agentgate findings` shows all, `agentgate waits` one that stands.",
         _found, "how"),
     Row("deadlocks_ended", "counter", "Circles whose waits have all ended",
         "`late` grows: the unit that gave way did not take another way in time.",
         _ended, "how"),
+    Row("deadlock_signal_seconds", "gauge", "The longest time so far from the closing of a circle to its signal",
+        "It comes near `wait_graph.detect_interval_seconds`: the gate is too busy to look in time.",
+        lambda source: source.view.gateway.waits.deadlocks.signal_s_max),
+    Row("deadlock_phantoms", "counter", "What looked like a circle to the timer, and was none when it looked again",
+        "Never by itself: nobody was told. It grows with how fast waits change.",
+        lambda source: source.view.gateway.waits.deadlocks.phantoms),
     Row("wait_checks_left", "counter", "Checks that reached too much and were left to the timer",
         "It grows: chains of waits have thousands of units.",
         lambda source: source.view.gateway.policies.graph.left),

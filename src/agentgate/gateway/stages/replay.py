@@ -117,6 +117,7 @@ class Replay:
             end = await flight.join(passage)
         finally:
             passage.joined = None
+            self._parts.waits.moved_on(passage)
         if end == TAKE_OVER:
             passage.flight = flight
             passage.call = replace(passage.call, place=flight.place)
