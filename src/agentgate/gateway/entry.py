@@ -31,6 +31,11 @@ def seconds_of(milliseconds: int) -> float:
     return min(max(milliseconds, 0), TIMEOUT_MS_MAX) / 1000
 
 
+def inner_s(left_s: float, options: CallOptions) -> float:
+    """How long something inside a unit may take that has so much time left: it has to make use of the end."""
+    return left_s - max(options.child_margin_s, left_s * options.child_margin_share)
+
+
 class Entry:
     """Turns the parameters of a `call` into a passage."""
 
@@ -84,6 +89,7 @@ class Entry:
             again=params.again,
             join=params.join,
             on_disconnect=params.on_disconnect,
+            awaited=params.awaited,
             tenant=tenant,
             caller=caller,
             user=came_from.user or params.user or caller,
@@ -110,8 +116,4 @@ class Entry:
                 own_s = max(own_s, skill.timeout_s)
             own_s -= seconds_of(params.age_ms)
         parent = self._units.get(parent_unit) if parent_unit else None
-        if parent is None:
-            return now + own_s
-        left_s = parent.call.deadline - now
-        margin_s = max(self._options.child_margin_s, left_s * self._options.child_margin_share)
-        return now + min(own_s, left_s - margin_s)
+        return now + own_s if parent is None else now + min(own_s, inner_s(parent.call.deadline - now, self._options))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from agentgate.core.acks import Acks
 from agentgate.core.takeovers import Takeovers
-from agentgate.gateway.frames import Message
-from agentgate.model import Card, Tier, plain
+from agentgate.gateway.frames import Message, Response
+from agentgate.model import Card, Outcome, Tier, plain
 from agentgate.model.link import DrainParams, InvokeParams, StopKind, StopParams
 
 if TYPE_CHECKING:
@@ -84,6 +84,11 @@ class Peer:
             return False
         self.session.post(message)
         return True
+
+    def respond(self, request_id: str, outcome: Outcome) -> None:
+        """Answer a request of it; without a connection nobody hears, and it asks again when it is back."""
+        if self.session is not None:
+            self.session.post(Response(request_id, outcome))
 
     def ask_restart(self) -> None:
         """Ask it to finish what is in hand and to start anew; said again over every new connection."""

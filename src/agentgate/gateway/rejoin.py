@@ -151,6 +151,7 @@ class Rejoin:
         unit.epoch = record.epoch
         unit.sent = True
         unit.output_schema = skill.output_schema if skill is not None else None
+        unit.promises = skill.promises if skill is not None else ()
         unit.slot = self._slots.hold(unit.call, now) if exclusive else None
         self._units.restore(unit)
 

@@ -26,6 +26,8 @@ from agentgate.model.link import (
     ProgressParams,
     ProtocolProblem,
     RoutesParams,
+    UnwaitParams,
+    WaitParams,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ _progress = msgspec.json.Decoder(ProgressParams)
 _routes = msgspec.json.Decoder(RoutesParams)
 _beat = msgspec.json.Decoder(BeatParams)
 _drain = msgspec.json.Decoder(DrainParams)
+_wait = msgspec.json.Decoder(WaitParams)
+_unwait = msgspec.json.Decoder(UnwaitParams)
 
 ID_CHARS_MAX: Final = 128
 HELLO_S: Final = 10.0  # whoever connects says who it is, or makes room
@@ -177,11 +181,9 @@ class Session:
         self._link.answered(peer, frame.id, answer)
 
     def _take_call(self, peer: Peer, frame: Frame) -> None:
-        if not isinstance(frame.id, str) or not 0 < len(frame.id) <= ID_CHARS_MAX:
-            msg = f"a call needs an id of 1 to {ID_CHARS_MAX} characters"
-            raise WireError(msg)
+        request_id = _own_id(frame)
         self._link.counters.messages += 1
-        self._link.call(peer, frame.id, frames.raw(frame.params))
+        self._link.call(peer, request_id, frames.raw(frame.params))
 
     def _take_note(self, peer: Peer, frame: Frame) -> None:
         take = self.METHODS.get(frame.method or "")
@@ -209,6 +211,18 @@ class Session:
     def _take_routes(self, peer: Peer, frame: Frame) -> None:
         self.post(Response(frame.id, self._link.routes(peer, _params(_routes, frame).version)))
 
+    def _take_wait_for(self, peer: Peer, frame: Frame) -> None:
+        self._link.signals.wait_for(peer, _own_id(frame), frames.raw(frame.params))
+
+    def _take_signal(self, peer: Peer, frame: Frame) -> None:
+        self._link.signals.signal(peer, _own_id(frame), frames.raw(frame.params))
+
+    def _take_wait(self, peer: Peer, frame: Frame) -> None:
+        self._link.awaiting.wait(peer, _params(_wait, frame))
+
+    def _take_unwait(self, peer: Peer, frame: Frame) -> None:
+        self._link.awaiting.unwait(peer, _params(_unwait, frame).id)
+
     # What a process may ask for. Its hello comes first, and that is where its token is held against what it says it is;
     # whatever it asks for later concerns its own calls, its own units, and its own tenant.
     METHODS: ClassVar[dict[str, Callable[[Session, Peer, Frame], None]]] = {
@@ -219,7 +233,19 @@ class Session:
         "cancel": _take_cancel,
         "drain": _take_drain,
         "routes": _take_routes,
+        "wait_for": _take_wait_for,
+        "signal": _take_signal,
+        "wait": _take_wait,
+        "unwait": _take_unwait,
     }
+
+
+def _own_id(frame: Frame) -> str:
+    """The id that a process has given to what it asks for."""
+    if not isinstance(frame.id, str) or not 0 < len(frame.id) <= ID_CHARS_MAX:
+        msg = f"a {frame.method} needs an id of 1 to {ID_CHARS_MAX} characters"
+        raise WireError(msg)
+    return frame.id
 
 
 def _params(decoder: msgspec.json.Decoder[T], frame: Frame) -> T:

@@ -43,6 +43,7 @@ class Unit(Struct, eq=False):
     flight: Flight | None  # of its key; None: a read
     span_id: str = ""
     output_schema: dict[str, Any] | None = None
+    promises: tuple[str, ...] = ()  # the signals that it has promised to send
     state: UnitState = "claiming"
     answer: Later[Outcome] = field(default_factory=Later)
     epoch: int = 0  # of its record
@@ -103,6 +104,8 @@ class Units:
         self._options = options
         self._open: dict[str, Unit] = {}
         self._by_instance: dict[str, dict[str, Unit]] = {}
+        self.on_open: Callable[[Unit], None] = lambda _unit: None
+        self.on_close: Callable[[Unit, bool], None] = lambda _unit, _is_final: None
         self.send_stop = send_stop
         self._zombies_found = zombies_found
 
@@ -130,7 +133,7 @@ class Units:
         self._take_over(unit, slot)
         unit.epoch = epoch
         unit.started_at = self._clock.now()
-        self._open_in_chain(unit)
+        self._open_for_calls(unit)
         if unit.keyed:
             self._set_timer(unit, unit.call.deadline, self._expire)
 
@@ -150,7 +153,7 @@ class Units:
         unit.restored = False
         self._take_over(unit, slot)
         unit.started_at = self._clock.now()
-        self._open_in_chain(unit)
+        self._open_for_calls(unit)
         self._set_timer(unit, unit.call.deadline, self._expire)
 
     def stop(self, unit: Unit, kind: StopKind, reason: str) -> None:
@@ -195,6 +198,8 @@ class Units:
         self, unit: Unit, event: LedgerEvent, outcome: Outcome, on_disk: Callable[[], None] = lambda: None
     ) -> None:
         self._give_back(unit, outcome)
+        # A failed read is run again, and so is whatever is known not to have happened.
+        self._close(unit, final=event == "done" or (event == "failed" and unit.keyed))
         unit.move("end")
         if unit.flight is None:
             self._conclude(unit, outcome, None)
@@ -249,10 +254,16 @@ class Units:
         if unit.slot is not None:
             slot, unit.slot = unit.slot, None
             self._release(slot, outcome)
-        self._guard.close_unit(unit.id)
 
-    def _open_in_chain(self, unit: Unit) -> None:
+    def _open_for_calls(self, unit: Unit) -> None:
+        """From now on its token holds: calls, waits and signals may be made in it."""
         self._guard.open_unit(unit.id, unit.call, instance=unit.instance, span_id=unit.span_id, epoch=unit.epoch)
+        self.on_open(unit)
+
+    def _close(self, unit: Unit, *, final: bool) -> None:
+        """Its token is dead; `final`: no other attempt follows."""
+        self._guard.close_unit(unit.id)
+        self.on_close(unit, final)
 
     def _expire(self, unit: Unit) -> None:
         self.stop(unit, "expire", "its deadline has passed")
@@ -265,7 +276,7 @@ class Units:
         self._clear_timer(unit)
         if unit.slot is not None:
             self._overstay_slot(unit.slot)
-        self._guard.close_unit(unit.id)
+        self._close(unit, final=False)
         zombies = sum(1 for other in self.of_instance(unit.instance) if other.state == "zombie")
         self._zombies_found(unit.instance, zombies)
 

@@ -11,16 +11,16 @@ import contextlib
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
 from agentgate.errors import LinkDown
-from agentgate.model.link import Answer, CallParams, DrainParams, InvokeParams, StopKind, Welcome
+from agentgate.model.link import Answer, DrainParams, InvokeParams, StopKind, Welcome
 from agentgate.model.outcome import Outcome, failure
 from agentgate.sdk.birthplace import Birthplace
 from agentgate.sdk.link import Link
-from agentgate.sdk.port import Done, Receiver
+from agentgate.sdk.port import Asked, Done, Receiver
 
 log: Final = logging.getLogger("agentgate.link")
 
@@ -80,7 +80,7 @@ class BridgedPort:
         """Raise `LinkDown` in a forked process."""
         self._link.require_process()
 
-    def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
+    def start_call(self, params: Asked, deadline: float | None, done: Done) -> str:
         """Send a call; `done` hears its outcome exactly once."""
         call_id = self._link.next_call_id()
         if len(self._open) >= self._link.calls_max:
@@ -93,6 +93,17 @@ class BridgedPort:
     def cancel_call(self, call_id: str) -> None:
         """Nobody waits for this call any more."""
         self._there.post(partial(self._link.cancel_call, call_id))
+
+    def begin_wait(self, any_of: Sequence[str]) -> str:
+        """A unit stands still until the first of these ends."""
+        wait_id = self._link.next_call_id()
+        self._there.post(partial(self._link.open_wait, wait_id, any_of))
+        return wait_id
+
+    def end_wait(self, wait_id: str, *, tell: bool) -> None:
+        """It goes on."""
+        with contextlib.suppress(LinkDown):  # nobody is left to be told
+            self._there.post(partial(self._link.end_wait, wait_id, tell=tell))
 
     def progress(self, unit: str, note: str) -> None:
         """A later note takes the place of one that has not crossed yet."""

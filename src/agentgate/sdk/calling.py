@@ -17,7 +17,7 @@ from agentgate.model.link import CallParams
 from agentgate.model.outcome import Outcome, Problem, problem
 from agentgate.sdk.answers import safe_text
 from agentgate.sdk.payload import ValueDefect, checked_json
-from agentgate.sdk.port import LinkPort
+from agentgate.sdk.port import Asked, LinkPort
 from agentgate.sdk.typed import convert
 
 
@@ -95,10 +95,10 @@ def call_params(  # noqa: PLR0913 - the fields of a call, named
     )
 
 
-async def exchange(port: LinkPort, params: CallParams, deadline: float | None) -> Outcome:
-    """Send a call and wait for its outcome; when the waiting is cancelled, so is the call."""
+async def exchange(port: LinkPort, params: Asked, deadline: float | None) -> Outcome:
+    """Send a call, or a signal, and wait for its outcome; when the waiting is cancelled, so is the call."""
     answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-    call_id = port.start_call(params, deadline, partial(_settle, answered))
+    call_id = port.start_call(params, deadline, partial(settle, answered))
     try:
         return await answered
     except asyncio.CancelledError:
@@ -134,6 +134,7 @@ def call_failed(error: Problem) -> CallFailed:
     )
 
 
-def _settle(answered: asyncio.Future[Outcome], outcome: Outcome) -> None:
+def settle(answered: asyncio.Future[Outcome], outcome: Outcome) -> None:
+    """It has its outcome, unless nobody waits for it any more."""
     if not answered.done():
         answered.set_result(outcome)

@@ -1,4 +1,4 @@
-"""Calls of this process that wait for their outcome.
+"""Calls of this process that wait for their outcome, and signals and waits for signals, which are sent alike.
 
 A call is known by its id, from `open` to exactly one outcome: the gate's, `cancelled`, or, when the gate says nothing,
 `deadline_exceeded` a moment after its deadline. A call without a deadline of its own is the gate's to end; here it only
@@ -11,13 +11,16 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
-from agentgate.model.link import CallParams
+from agentgate.model.link import CallParams, SignalParams, WaitForParams
 from agentgate.model.outcome import Outcome, failure
 from agentgate.sdk import wire
-from agentgate.sdk.port import Done
+from agentgate.sdk.port import Asked, Done
+
+METHODS: Final[dict[type, str]] = {CallParams: "call", WaitForParams: "wait_for", SignalParams: "signal"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,7 +37,7 @@ class OpenCall:
 
     __slots__ = ("deadline", "done", "id", "params", "sendings", "started_at", "timer")
 
-    def __init__(self, call_id: str, params: CallParams, deadline: float | None, done: Done, now: float) -> None:
+    def __init__(self, call_id: str, params: Asked, deadline: float | None, done: Done, now: float) -> None:
         self.id = call_id
         self.params = params
         self.deadline = deadline
@@ -52,11 +55,11 @@ class OpenCall:
         """The call as it is sent now, with the time that is left now."""
         params = self.params
         age_ms = round((now - self.started_at) * 1000)
-        if age_ms > 0:
+        if age_ms > 0 and not isinstance(params, SignalParams):
             left_ms = None if params.timeout_ms is None else max(1, params.timeout_ms - age_ms)
             params = msgspec.structs.replace(params, timeout_ms=left_ms, age_ms=age_ms)
         self.sendings += 1
-        return wire.request(self.id, "call", params)
+        return wire.request(self.id, METHODS[type(params)], params)
 
 
 class OpenCalls:
@@ -75,7 +78,7 @@ class OpenCalls:
         """An id that no other call in the world has; may be asked for from any thread."""
         return f"{self._prefix}.{next(self._numbers)}"
 
-    def open(self, call_id: str, params: CallParams, deadline: float | None, done: Done) -> OpenCall | None:
+    def open(self, call_id: str, params: Asked, deadline: float | None, done: Done) -> OpenCall | None:
         """Enter a call; None when it has its outcome already."""
         if self._end is not None:
             code, detail = self._end

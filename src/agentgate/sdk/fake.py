@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from agentgate.errors import CallFailed
-from agentgate.model.link import Answer, CallParams, InvokeParams
+from agentgate.model.link import Answer, CallParams, InvokeParams, SignalParams, WaitForParams
 from agentgate.model.outcome import Outcome, Problem, failure
 from agentgate.sdk.payload import BYTES_MAX, checked_json
-from agentgate.sdk.port import Done
+from agentgate.sdk.port import Asked, Done
 from agentgate.sdk.unit import Unit
 
 
@@ -25,6 +25,15 @@ class MadeCall(NamedTuple):
     params: CallParams
 
 
+class MadeSignal(NamedTuple):
+    """One signal that a handler sent."""
+
+    name: str
+    about: str
+    value: Any
+    to: str
+
+
 Scripted: TypeAlias = Any  # a value, an exception, or a function of the call
 Answers: TypeAlias = Mapping[str | tuple[str, str], Scripted]
 
@@ -36,6 +45,7 @@ class FakePort:
 
     def __init__(self, answers: Answers) -> None:
         self.calls: list[MadeCall] = []
+        self.signals: list[MadeSignal] = []
         self.notes: list[str] = []
         self._answers = answers
         self._now = 0.0
@@ -51,10 +61,17 @@ class FakePort:
     def require_process(self) -> None:
         """Any process will do."""
 
-    def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
-        """Record the call and answer it; the payload and the answer travel as JSON, as they would."""
+    def start_call(self, params: Asked, deadline: float | None, done: Done) -> str:
+        """Record the call or signal and answer it; payload, value and answer travel as JSON, as they would."""
         del deadline
-        payload = msgspec.json.decode(msgspec.json.encode(params.payload))
+        if isinstance(params, WaitForParams):
+            done(self._news(params))
+            return params.name
+        if isinstance(params, SignalParams):
+            self.signals.append(MadeSignal(params.name, params.about, _travelled(params.value), params.to))
+            done(Outcome())
+            return params.name
+        payload = _travelled(params.payload)
         call = MadeCall(params.target, params.task_type, params.business_key, payload, params)
         self.calls.append(call)
         done(self._outcome(call))
@@ -62,6 +79,13 @@ class FakePort:
 
     def cancel_call(self, call_id: str) -> None:
         """Every call has been answered already."""
+
+    def begin_wait(self, any_of: Sequence[str]) -> str:
+        """Nobody ever waits here."""
+        return ",".join(any_of)
+
+    def end_wait(self, wait_id: str, *, tell: bool) -> None:
+        """Nobody has waited."""
 
     def progress(self, unit: str, note: str) -> None:
         """Record the note."""
@@ -78,16 +102,29 @@ class FakePort:
         named = (call.target, call.task_type)
         if named not in self._answers and call.task_type not in self._answers:
             return failure("no_route", detail=f"the fake context has no answer for {named}")
-        scripted = self._answers[named] if named in self._answers else self._answers[call.task_type]
-        try:
-            value = scripted(call) if callable(scripted) and not isinstance(scripted, type) else scripted
-        except CallFailed as error:
-            value = error
-        if isinstance(value, CallFailed):
-            return Outcome(error=_problem_of(value))
-        if isinstance(value, BaseException):
-            raise value
-        return Outcome(value=msgspec.json.decode(checked_json(value, BYTES_MAX)))
+        return _played(self._answers[named] if named in self._answers else self._answers[call.task_type], call)
+
+    def _news(self, wait: WaitForParams) -> Outcome:
+        if wait.name not in self._answers:
+            return failure("needs_human", sent=True, detail=f"the fake context has no signal `{wait.name}`")
+        return _played(self._answers[wait.name], wait)
+
+
+def _played(scripted: Scripted, asked: MadeCall | WaitForParams) -> Outcome:
+    """What the script says to this."""
+    try:
+        value = scripted(asked) if callable(scripted) and not isinstance(scripted, type) else scripted
+    except CallFailed as error:
+        value = error
+    if isinstance(value, CallFailed):
+        return Outcome(error=_problem_of(value))
+    if isinstance(value, BaseException):
+        raise value
+    return Outcome(value=msgspec.json.decode(checked_json(value, BYTES_MAX)))
+
+
+def _travelled(value: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def fake_unit(deadline: float, shown: Mapping[str, Any]) -> Unit:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -26,7 +26,6 @@ from agentgate.model.link import (
     AckParams,
     Answer,
     BeatParams,
-    CallParams,
     CancelParams,
     DrainParams,
     Frame,
@@ -44,8 +43,9 @@ from agentgate.sdk.greeting import Identity, LinkRefused, NotNow, greet
 from agentgate.sdk.inbox import Inbox, Tell, units_max
 from agentgate.sdk.outbox import Outbox
 from agentgate.sdk.payload import BYTES_MAX
-from agentgate.sdk.port import Done, Receiver
+from agentgate.sdk.port import Asked, Done, Receiver
 from agentgate.sdk.reconnect import Reconnect, ReconnectOptions
+from agentgate.sdk.waits import OpenWaits
 
 log: Final = logging.getLogger("agentgate.link")
 
@@ -88,6 +88,7 @@ class Link:
         self._inbox = Inbox(units_max=units_max(identity.card.concurrency if identity.card is not None else 1))
         self._outbox = Outbox(self._options.batch_bytes_max)
         self._calls = OpenCalls(identity.instance, self._options.calls, self._send_cancel)
+        self._waits = OpenWaits(self._put_if_up)
         self._birthplace = Birthplace()
         self._clock: Callable[[], float] | None = None  # the loop's, once there is one
         self._is_up = False
@@ -112,7 +113,7 @@ class Link:
         """Raise `LinkDown` in a forked process."""
         self._birthplace.check()
 
-    def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
+    def start_call(self, params: Asked, deadline: float | None, done: Done) -> str:
         """Send a call; `done` hears its outcome exactly once."""
         call_id = self.next_call_id()
         self.open_call(call_id, params, deadline, done)
@@ -127,7 +128,7 @@ class Link:
         """A new id; may be asked for from any thread."""
         return self._calls.next_id()
 
-    def open_call(self, call_id: str, params: CallParams, deadline: float | None, done: Done) -> None:
+    def open_call(self, call_id: str, params: Asked, deadline: float | None, done: Done) -> None:
         """As `start_call`, under an id that was made before."""
         self.require_process()
         call = self._calls.open(call_id, params, deadline, done)
@@ -137,6 +138,20 @@ class Link:
     def cancel_call(self, call_id: str) -> None:
         """Nobody waits for this call any more."""
         self._calls.cancel(call_id)
+
+    def begin_wait(self, any_of: Sequence[str]) -> str:
+        """A unit stands still until the first of these ends."""
+        wait_id = self.next_call_id()
+        self.open_wait(wait_id, any_of)
+        return wait_id
+
+    def open_wait(self, wait_id: str, any_of: Sequence[str]) -> None:
+        """As `begin_wait`, under an id that was made before."""
+        self._waits.begin(wait_id, any_of)
+
+    def end_wait(self, wait_id: str, *, tell: bool) -> None:
+        """It goes on."""
+        self._waits.end(wait_id, tell=tell)
 
     def progress(self, unit: str, note: str) -> None:
         """Send a note on how far a unit has come; lost with the connection, as the next one will say more."""
@@ -237,6 +252,8 @@ class Link:
             self._send_answer(unit)
         for call in self._calls.link_up():
             self._put(call.message(now))
+        for message in self._waits.messages():
+            self._put(message)
         if self._drain_reason is not None:
             self._send_drain()
         if self.receiver is not None:
@@ -358,16 +375,18 @@ class Link:
             self._inbox.sent(unit, self.now())
 
     def _send_drain(self) -> None:
-        if self._is_up:
-            self._put(wire.notification("drain", DrainParams(reason=self._drain_reason or "")))
+        self._put_if_up(wire.notification("drain", DrainParams(reason=self._drain_reason or "")))
 
     def _send_cancel(self, call_id: str) -> None:
-        if self._is_up:
-            self._put(wire.notification("cancel", CancelParams(id=call_id)))
+        self._put_if_up(wire.notification("cancel", CancelParams(id=call_id)))
 
     def _leave_when_idle(self) -> None:
         if self._drain_reason is not None and self._inbox.idle:
             self.close()
+
+    def _put_if_up(self, message: bytes) -> None:
+        if self._is_up:
+            self._put(message)
 
     def _put(self, message: bytes) -> None:
         self._outbox.put(message)

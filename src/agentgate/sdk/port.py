@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
 
-from agentgate.model.link import Answer, CallParams, DrainParams, InvokeParams, StopKind, Welcome
+from agentgate.model.link import (
+    Answer,
+    CallParams,
+    DrainParams,
+    InvokeParams,
+    SignalParams,
+    StopKind,
+    WaitForParams,
+    Welcome,
+)
 from agentgate.model.outcome import Outcome
 
 Done = Callable[[Outcome], None]
+Asked: TypeAlias = CallParams | WaitForParams | SignalParams  # what a process asks for, and hears the outcome of
 
 
 class LinkPort(Protocol):
@@ -27,15 +37,24 @@ class LinkPort(Protocol):
         """Raise `LinkDown` in a process that was forked from the link's."""
         ...
 
-    def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
-        """Send a call; `done` hears its outcome exactly once, also when the link ends. Returns the call's id.
+    def start_call(self, params: Asked, deadline: float | None, done: Done) -> str:
+        """Send a call (or a signal, or a wait for one), again over every new connection until there is an outcome.
 
-        `deadline` is when the gate answers at the latest, if the caller knows. Raises `LinkDown` in a forked process.
+        `done` hears the outcome exactly once, also when the link ends. Returns the id. `deadline` is when the gate
+        answers at the latest, if the caller knows. Raises `LinkDown` in a forked process.
         """
         ...
 
     def cancel_call(self, call_id: str) -> None:
         """Nobody waits for this call any more; its outcome is `cancelled`, unless it has one."""
+        ...
+
+    def begin_wait(self, any_of: Sequence[str]) -> str:
+        """A unit stands still until the first of these ends, calls that were sent as not awaited; returns an id."""
+        ...
+
+    def end_wait(self, wait_id: str, *, tell: bool) -> None:
+        """It goes on; `tell`: none of them has ended."""
         ...
 
     def progress(self, unit: str, note: str) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from concurrent.futures import Future, InvalidStateError
 from typing import Any, TypeVar, Unpack, overload
 
-from agentgate.model.outcome import Outcome, failure
-from agentgate.sdk.calling import CallOptions, value_of
-from agentgate.sdk.fake import Answers, FakePort, MadeCall, fake_unit
-from agentgate.sdk.port import LinkPort
+import msgspec
+
+from agentgate.errors import LinkDown
+from agentgate.model.link import SignalParams
+from agentgate.sdk.calling import CallOptions
+from agentgate.sdk.fake import Answers, FakePort, MadeCall, MadeSignal, fake_unit
+from agentgate.sdk.handle import check_first
+from agentgate.sdk.port import Asked, LinkPort
+from agentgate.sdk.sync_handle import SyncHandle, wait_any
 from agentgate.sdk.unit import Unit, UnitView
 
 T = TypeVar("T")
@@ -21,7 +25,7 @@ class SyncContext(UnitView):
 
     def __init__(self, unit: Unit, port: LinkPort) -> None:
         super().__init__(unit, port)
-        self._waiting: dict[Future[Outcome], str] = {}
+        self._open: set[SyncHandle[Any]] = set()
 
     @overload
     def call(
@@ -59,21 +63,120 @@ class SyncContext(UnitView):
     ) -> Any:
         """As `Context.call`, blocking this thread."""
         params = self._call(target, task_type, business_key, payload, **options)
-        answered: Future[Outcome] = Future()
-        call_id = self._port.start_call(params, self._call_deadline(params), lambda outcome: _settle(answered, outcome))
-        self._waiting[answered] = call_id
+        return self._hear(self._begin(params, returns, awaited=True))
+
+    @overload
+    def start(
+        self,
+        target: str,
+        task_type: str,
+        business_key: str = "",
+        payload: Any = None,
+        *,
+        returns: type[T],
+        **options: Unpack[CallOptions],
+    ) -> SyncHandle[T]: ...
+
+    @overload
+    def start(
+        self,
+        target: str,
+        task_type: str,
+        business_key: str = "",
+        payload: Any = None,
+        *,
+        returns: Any = None,
+        **options: Unpack[CallOptions],
+    ) -> SyncHandle[Any]: ...
+
+    def start(
+        self,
+        target: str,
+        task_type: str,
+        business_key: str = "",
+        payload: Any = None,
+        *,
+        returns: Any = None,
+        **options: Unpack[CallOptions],
+    ) -> SyncHandle[Any]:
+        """As `Context.start`; `handle.result()` blocks this thread."""
+        params = self._call(target, task_type, business_key, payload, **options)
+        return self._begin(params, returns, awaited=False)
+
+    @overload
+    def wait_for(
+        self,
+        name: str,
+        *,
+        about: str | None = None,
+        from_agent: str = "",
+        timeout: float | None = None,
+        returns: type[T],
+    ) -> T: ...
+
+    @overload
+    def wait_for(
+        self,
+        name: str,
+        *,
+        about: str | None = None,
+        from_agent: str = "",
+        timeout: float | None = None,
+        returns: Any = None,
+    ) -> Any: ...
+
+    def wait_for(
+        self,
+        name: str,
+        *,
+        about: str | None = None,
+        from_agent: str = "",
+        timeout: float | None = None,
+        returns: Any = None,
+    ) -> Any:
+        """As `Context.wait_for`, blocking this thread."""
+        return self._hear(self._begin(self._wait_for(name, about, from_agent, timeout), returns, awaited=True))
+
+    def signal(self, name: str, *, about: str | None = None, value: Any = None, to: str = "") -> None:
+        """As `Context.signal`, blocking this thread."""
+        self._hear(self._begin(self._signal(name, about, value, to), None, awaited=True))
+
+    def first(self, *handles: SyncHandle[T]) -> T:
+        """As `Context.first`, of handles, blocking this thread."""
+        check_first(handles, (SyncHandle,), "handles of this context")
         try:
-            if self._unit.told == "cancel":
-                self.interrupt()
-            return value_of(answered.result(), returns)
+            wait_any(self._port, handles)
+            return next(handle for handle in handles if handle.done).value()
         finally:
-            del self._waiting[answered]
+            for handle in handles:
+                handle.cancel()
 
     def interrupt(self) -> None:
-        """End the calls that wait: the unit was told to stop. The handler sees `CallFailed` with code `cancelled`."""
-        for answered, call_id in list(self._waiting.items()):
-            self._port.cancel_call(call_id)
-            _settle(answered, failure("cancelled", sent=True, detail="the unit was told to stop"))
+        """End what is open: the unit was told to stop. The handler sees `CallFailed` with code `cancelled`."""
+        for handle in list(self._open):
+            handle.interrupt()
+
+    def end(self) -> None:
+        """The handler has ended: cancel what it has started and not waited for. For whoever runs handlers."""
+        with contextlib.suppress(LinkDown):  # the process is leaving, and nothing of it goes on
+            for handle in list(self._open):
+                handle.cancel()
+
+    def _begin(self, params: Asked, returns: Any, *, awaited: bool) -> SyncHandle[Any]:
+        if not awaited:
+            params = msgspec.structs.replace(params, awaited=False)
+        deadline = self._unit.deadline if isinstance(params, SignalParams) else self._call_deadline(params)
+        handle = SyncHandle[Any](self._port, params, deadline, returns)
+        self._open.add(handle)
+        handle.answered.add_done_callback(lambda _answered: self._open.discard(handle))
+        if self._unit.told == "cancel":
+            handle.interrupt()
+        return handle
+
+    @staticmethod
+    def _hear(handle: SyncHandle[T]) -> T:
+        handle.answered.result()
+        return handle.value()
 
     @staticmethod
     def fake(answers: Answers | None = None, *, deadline: float = 30.0, **unit: Any) -> FakeSyncContext:
@@ -94,6 +197,11 @@ class FakeSyncContext(SyncContext):
         return self._fake.calls
 
     @property
+    def signals(self) -> list[MadeSignal]:
+        """The signals that were sent, in order."""
+        return self._fake.signals
+
+    @property
     def notes(self) -> list[str]:
         """The progress notes, in order."""
         return self._fake.notes
@@ -101,8 +209,3 @@ class FakeSyncContext(SyncContext):
     def pass_time(self, seconds: float) -> None:
         """Let time go by: the deadline comes nearer."""
         self._fake.pass_time(seconds)
-
-
-def _settle(answered: Future[Outcome], outcome: Outcome) -> None:
-    with contextlib.suppress(InvalidStateError):  # the other of two ends, in another thread, was first
-        answered.set_result(outcome)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from agentgate.model.link import CallParams, InvokeParams, StopKind
+from agentgate.model.link import CallParams, InvokeParams, SignalParams, StopKind, WaitForParams
 from agentgate.model.outcome import problem
 from agentgate.sdk.calling import CallOptions, call_failed, call_params, check_options
+from agentgate.sdk.news import signal_params, wait_for_params
 from agentgate.sdk.port import LinkPort
 
 
@@ -90,14 +91,7 @@ class UnitView:
         self, target: str, task_type: str, business_key: str, payload: Any, **options: Unpack[CallOptions]
     ) -> CallParams:
         """The call made inside this unit; raises `CallFailed` when none may begin any more."""
-        self._port.require_process()
-        unit = self._unit
-        if unit.ended:
-            raise call_failed(problem("lease_lost", detail=f"unit {unit.id} has ended; its context makes no calls"))
-        if unit.told == "cancel":
-            raise call_failed(problem("cancelled", detail=f"unit {unit.id} was told to stop"))
-        if self.expired:
-            raise call_failed(problem("deadline_exceeded", detail=f"the deadline of unit {unit.id} has passed"))
+        self._require_open()
         check_options(options)
         timeout = options.get("timeout")
         if timeout is not None:
@@ -108,12 +102,46 @@ class UnitView:
             business_key,
             payload,
             bytes_max=self._port.payload_bytes_max,
-            token=unit.params.token,
+            token=self._unit.params.token,
             **options,
         )
 
-    def _call_deadline(self, params: CallParams) -> float:
-        """When the gate answers this call at the latest."""
+    def _wait_for(self, name: str, about: str | None, from_agent: str, timeout: float | None) -> WaitForParams:
+        """The wait of this unit for a signal; about its own business key, if nothing is said."""
+        self._require_open()
+        return wait_for_params(
+            name,
+            about=self.business_key if about is None else about,
+            from_agent=from_agent,
+            timeout=timeout if timeout is None else min(timeout, self.deadline),
+            token=self._unit.params.token,
+        )
+
+    def _signal(self, name: str, about: str | None, value: Any, to: str) -> SignalParams:
+        """A signal of this unit."""
+        self._require_open()
+        return signal_params(
+            name,
+            about=self.business_key if about is None else about,
+            value=value,
+            to=to,
+            token=self._unit.params.token,
+            bytes_max=self._port.payload_bytes_max,
+        )
+
+    def _require_open(self) -> None:
+        """Raises `CallFailed` when this unit may begin nothing any more."""
+        self._port.require_process()
+        unit = self._unit
+        if unit.ended:
+            raise call_failed(problem("lease_lost", detail=f"unit {unit.id} has ended; its context begins nothing"))
+        if unit.told == "cancel":
+            raise call_failed(problem("cancelled", detail=f"unit {unit.id} was told to stop"))
+        if self.expired:
+            raise call_failed(problem("deadline_exceeded", detail=f"the deadline of unit {unit.id} has passed"))
+
+    def _call_deadline(self, params: CallParams | WaitForParams) -> float:
+        """When the gate answers this call, or ends this wait, at the latest."""
         if params.timeout_ms is None:
             return self._unit.deadline
         return min(self._unit.deadline, self._port.now() + params.timeout_ms / 1000)
