@@ -21,6 +21,7 @@ from agentgate.model import CHECK_PREFIX, SKILL_PREFIX, Card, Skill
 CONCURRENCY_MAX: Final = 10_000  # beyond any one process; a larger number is a mistake
 TIMEOUT_S_MAX: Final = 86_400.0  # longer work is a task, not a call
 COST_MAX: Final = 1e9  # units
+PROMISES_MAX: Final = 16  # a skill that says more is several skills
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,6 +99,12 @@ def _check_skill(skill: Skill, options: CardOptions) -> None:
         raise ValueError(f"{skill.task_type!r} is the name of a check, and a check has to be declared a read")
     if skill.exclusive and skill.effect == "read":
         raise ValueError(f"{skill.task_type!r} is a read and exclusive; what changes nothing may run beside itself")
+    if len(skill.promises) > PROMISES_MAX:
+        raise ValueError(
+            f"{skill.task_type!r} promises {len(skill.promises)} signals, at most {PROMISES_MAX} are allowed"
+        )
+    for name in skill.promises:
+        _check_name(f"a promise of {skill.task_type!r}", name, options)
     if skill.compensate is not None:
         _check_name(f"the compensation of {skill.task_type!r}", skill.compensate, options)
     timeout_s = skill.timeout_s
