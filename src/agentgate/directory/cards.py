@@ -43,7 +43,7 @@ class CardOptions:
         require(self, "name_length_max", "skills_max", "schema_bytes_max", "card_bytes_max", low=1)
 
 
-def check_card(card: Card, options: CardOptions) -> None:
+def check_card(card: Card, options: CardOptions, *, by_http: bool = False) -> None:
     """Raises `ValueError` with a sentence when the card cannot be accepted."""
     _check_agent_name(card.agent, options)
     if not 1 <= card.concurrency <= CONCURRENCY_MAX:
@@ -57,6 +57,8 @@ def check_card(card: Card, options: CardOptions) -> None:
         raise ValueError(f"the card declares {twice[0]!r} twice")
     for skill in card.skills:
         _check_skill(skill, options)
+        if by_http and skill.promises:
+            raise ValueError(f"{skill.task_type!r} promises signals, which an agent without a link cannot send")
     if (size := _json_size(card)) > options.card_bytes_max:
         raise ValueError(f"the card is {size} bytes long, at most {options.card_bytes_max} are allowed")
 
