@@ -3,58 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from agentgate import Agent, CallFailed, Context, SyncContext, TryLater
-from agentgate.config import Settings
-from agentgate.core.signals import SignalOptions
-from agentgate.gateway.gateway import Gateway
-from agentgate.testing import LocalGate, local_gate
+from agentgate import CallFailed, Context, TryLater
+from agentgate.testing import LocalGate
+from tests.sim.news_kit import agent_of, gate_of, now, refused, resting_in
 from tests.sim.wire_peer import play
-
-Work = Callable[[Context], Awaitable[Any]]
-
-
-def agent_of(name: str, **work: Work) -> Agent:
-    """An agent with these handlers, which get nothing but their context; `review` promises `finished`."""
-    agent = Agent(name)
-
-    def add(task_type: str, do: Work) -> None:
-        @agent.handles(task_type, promises=["finished"] if task_type == "review" else [])
-        async def handle(payload: Any, ctx: Context) -> Any:
-            return await do(ctx)
-
-    for task_type, do in work.items():
-        add(task_type, do)
-    return agent
-
-
-@asynccontextmanager
-async def gate_of(*agents: Agent, **options: Any) -> AsyncIterator[LocalGate]:
-    """A gate with these agents; in the end nothing of any wait or promise is left in it."""
-    async with local_gate(*agents, settings=Settings(signals=SignalOptions(**options))) as gate:
-        yield gate
-        await asyncio.sleep(60)
-        assert left_over(gate.platform.gateway) == (0, 0, [], [])
-
-
-def left_over(gateway: Gateway) -> tuple[int, int, list[Any], list[Any]]:
-    book = gateway.signals.book
-    return book.waiting, len(book._promises), list(book._waits), gateway.awaiting.open_waits()  # noqa: SLF001 - all of it
-
-
-async def refused(awaited: Awaitable[Any]) -> CallFailed:
-    with pytest.raises(CallFailed) as failed:
-        await awaited
-    return failed.value
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 @pytest.mark.parametrize("waits_first", [True, False])
@@ -114,7 +70,7 @@ def test_a_mutual_wait_ends_needing_a_human(task_type: str) -> None:
         await ctx.wait_for("materials", from_agent="order")
 
     async def story() -> None:
-        async with gate_of(agent_of("order", confirm=confirm), agent_of("reviewer", **{task_type: review})) as gate:
+        async with gate_of(agent_of("order", confirm=confirm), agent_of("reviewer", 8, **{task_type: review})) as gate:
             ends: list[float] = []
 
             async def ended(target: str, task_type: str) -> str:
@@ -235,123 +191,26 @@ def test_a_wait_that_a_handler_left_behind_ends_with_its_unit() -> None:
     play(story)
 
 
-def test_the_first_to_end_wins_and_the_others_are_cancelled() -> None:
-    """4.4 `first`: a call, a handle and a wait; the winner's value comes at its time, the gate forgets the rest."""
-    told: list[str] = []
+def test_a_unit_that_waits_for_news_gives_its_place_to_who_brings_them() -> None:
+    """D4, 4.3: an agent with one place; the unit that signals runs while the other waits, which then goes on."""
 
-    async def race(ctx: Context) -> list[Any]:
-        slow = ctx.start("order", "slow", "s1")
-        gateway = gates[0].platform.gateway
-        looks = asyncio.get_running_loop().call_later(0.5, lambda: seen.extend(gateway.awaiting.open_waits()))
-        value = await ctx.first(ctx.call("order", "fast", "f1"), slow, ctx.wait_for("never"))
-        looks.cancel()
-        return [value, now(), slow.done, gateway.awaiting.open_waits(), gateway.signals.book.waiting]
+    async def wait(ctx: Context) -> Any:
+        return await ctx.wait_for("sent")
 
-    async def slow(ctx: Context) -> None:
-        try:
-            await asyncio.sleep(5)
-        finally:
-            told.append("slow ended")
-
-    async def fast(ctx: Context) -> str:
-        await asyncio.sleep(1)
-        return "fast"
-
-    gates: list[LocalGate] = []
-    seen: list[Any] = []
-
-    async def story() -> None:
-        async with gate_of(agent_of("order", race=race, slow=slow, fast=fast)) as gate:
-            gates.append(gate)
-            value = await gate.call("order", "race", "o1")
-            assert value == ["fast", pytest.approx(1.0, abs=0.1), True, [], 1]
-            assert [len(first.any_of) for first in seen] == [3]
-
-    play(story)
-
-
-def test_a_handle_is_waited_for_only_while_somebody_does() -> None:
-    """4.4 `start`: no wait until the handle is awaited, none after a time-out of one's own, one again later."""
-
-    async def begin(ctx: Context) -> list[Any]:
-        awaiting = gates[0].platform.gateway.awaiting
-        handle = ctx.start("order", "slow", "s1", returns=str)
-        await asyncio.sleep(0.5)
-        seen = [len(awaiting.open_waits())]
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.5):
-                await handle
-        await asyncio.sleep(0.1)
-        seen.append(len(awaiting.open_waits()))
-        asyncio.get_running_loop().call_later(0.5, lambda: seen.append(len(awaiting.open_waits())))
-        return [await handle, await handle, await ctx.first(handle), seen]
-
-    async def slow(ctx: Context) -> str:
-        await asyncio.sleep(3)
-        return "slow"
+    async def send(ctx: Context) -> int:
+        await ctx.signal("sent", value="from the same place")
+        return resting_in(gates[0])
 
     gates: list[LocalGate] = []
 
     async def story() -> None:
-        async with gate_of(agent_of("order", begin=begin, slow=slow)) as gate:
+        narrow = agent_of("order", concurrency=1, wait=wait, send=send)
+        async with gate_of(narrow) as gate:
             gates.append(gate)
-            assert await gate.call("order", "begin", "o1") == ["slow", "slow", "slow", [0, 0, 1]]
+            waiting = asyncio.create_task(gate.call("order", "wait", "o1"))
+            await asyncio.sleep(1)
+            assert resting_in(gate) == 1
+            assert await gate.call("order", "send", "o1") == 0
+            assert await waiting == "from the same place"
 
     play(story)
-
-
-def test_calls_are_awaited_together_as_ever() -> None:
-    """EXPERIENCE: what `ctx.call` returns is a coroutine for whatever takes one."""
-
-    async def gather(ctx: Context) -> list[Any]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(ctx.call("order", "add", f"{n}", n, returns=int)) for n in range(3)]
-        values = [task.result() for task in tasks]
-        values += await asyncio.gather(*(ctx.call("order", "add", f"{n}", n) for n in range(3)))
-        return [*values, await asyncio.wait_for(ctx.call("order", "add", "7"), 5)]
-
-    async def add(ctx: Context) -> int:
-        return int(ctx.business_key) + 1
-
-    async def story() -> None:
-        async with gate_of(agent_of("order", gather=gather, add=add)) as gate:
-            assert await gate.call("order", "gather", "o1") == [1, 2, 3, 1, 2, 3, 8]
-
-    play(story)
-
-
-def test_sync_handlers_have_the_same_names() -> None:
-    """EXPERIENCE: `wait_for`, `signal`, `start` and `first`, blocking their thread; waits end in `needs_human`."""
-    agent = Agent("order")
-
-    @agent.handles("wait")
-    def wait(payload: Any, ctx: SyncContext) -> list[Any]:
-        handle = ctx.start("order", "add", "k1", 1, returns=int)
-        other = ctx.start("order", "add", "k2", 2, returns=int)
-        values: list[Any] = [handle.result(), ctx.first(other), handle.result(), handle.done]
-        ctx.start("order", "slow", "k3")
-        ctx.signal("kept", value="news")
-        values += [ctx.wait_for("kept", returns=str), ctx.wait_for("sent", from_agent="order", about="o2")]
-        with pytest.raises(CallFailed) as failed:
-            ctx.wait_for("never", timeout=0.05)
-        return [*values, failed.value.code]
-
-    @agent.handles("add")
-    async def add(payload: int) -> int:
-        return payload + 1
-
-    @agent.handles("slow")
-    async def slow(payload: Any) -> None:
-        await asyncio.sleep(0.5)
-
-    @agent.handles("send")
-    async def send(payload: Any, ctx: Context) -> None:
-        await ctx.signal("sent", value=7)
-
-    async def story() -> None:
-        async with local_gate(agent) as gate:
-            waiting = asyncio.get_running_loop().create_task(gate.call("order", "wait", "o1"))
-            await gate.call("order", "send", "o2")
-            assert await waiting == [2, 3, 2, True, "news", 7, "needs_human"]
-
-    asyncio.run(story())

@@ -1,8 +1,10 @@
-"""For which of the things it has begun a unit stands still: `wait` and `unwait` of the link.
+"""What units stand still for, beyond the calls that are awaited from their first moment: those say so themselves.
 
-A call that is awaited from its first moment says so itself. What was begun without (`ctx.start`, `ctx.first`) is not
-waited for until a `wait` names it; that is one wait for the first of all it names. It is over when the first of them
-ends, when the process says `unwait`, and with the connection: whoever still waits says so again over the next one.
+A signal is waited for from its `wait_for` on. What was begun without waiting (`ctx.start`, `ctx.first`) is waited for
+while a `wait` names it; that is one wait for the first of all it names. It is over when the first of them ends, when
+the process says `unwait`, and with the connection: whoever still waits says so again over the next one.
+
+While a unit stands still, it rests (`gateway/resting.py`).
 """
 
 from __future__ import annotations
@@ -12,10 +14,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agentgate.core.signals import WaitId
+    from agentgate.core.signals import SignalWait, WaitId
     from agentgate.gateway.peers import Peer
+    from agentgate.gateway.resting import Resting
     from agentgate.gateway.signals import Signals
     from agentgate.model.link import WaitParams
 
@@ -28,7 +29,10 @@ ANY_OF_MAX: Final = 64
 
 
 class FirstOf(Struct, eq=False, kw_only=True):
-    """A unit stands still until the first of these ends: calls and waits for signals, by their ids."""
+    """A unit stands still until the first of these ends: calls and waits for signals, by their ids.
+
+    A wait for a signal that is awaited at once names itself.
+    """
 
     id: WaitId
     unit: str
@@ -36,15 +40,15 @@ class FirstOf(Struct, eq=False, kw_only=True):
 
 
 class Awaiting:
-    """The declared waits of all processes; `on_begin` and `on_end` hear of each."""
+    """The declared waits of all processes."""
 
-    def __init__(self, signals: Signals) -> None:
+    def __init__(self, signals: Signals, resting: Resting) -> None:
         self._book = signals.book
+        self._resting = resting
+        signals.on_begin = self._signal_awaited
         signals.on_end = lambda wait: self.ended(wait.id)
         self._open: dict[str, dict[str, FirstOf]] = {}  # by process
         self._naming: dict[WaitId, dict[WaitId, FirstOf]] = {}  # by what is named
-        self.on_begin: Callable[[FirstOf], None] = lambda _first: None
-        self.on_end: Callable[[FirstOf], None] = lambda _first: None
 
     def open_waits(self) -> list[FirstOf]:
         """For display: what units stand still for."""
@@ -60,11 +64,7 @@ class Awaiting:
         if units or not unit:  # one has ended, or they are not of one unit
             return
         named = tuple((peer.instance, name) for name in params.any_of)
-        first = FirstOf(id=(peer.instance, params.id), unit=unit, any_of=named)
-        self._open.setdefault(peer.instance, {})[params.id] = first
-        for one in named:
-            self._naming.setdefault(one, {})[first.id] = first
-        self.on_begin(first)
+        self._begin(FirstOf(id=(peer.instance, params.id), unit=unit, any_of=named))
 
     def unwait(self, peer: Peer, wait_id: str) -> None:
         """The unit goes on."""
@@ -79,9 +79,10 @@ class Awaiting:
                 self._end(first)
 
     def forget(self, peer: Peer) -> None:
-        """The connection is a new one, or the process is gone."""
+        """The connection is a new one: what was said over the old one is said again, if it still holds."""
         for first in list(self._open.get(peer.instance, {}).values()):
-            self._end(first)
+            if first.id not in first.any_of:
+                self._end(first)
 
     def _unit_of(self, peer: Peer, named: str) -> str:
         running = peer.calls.get(named)
@@ -90,12 +91,22 @@ class Awaiting:
         wait = self._book.get((peer.instance, named))
         return wait.unit if wait is not None and wait.outcome is None else ""
 
+    def _signal_awaited(self, wait: SignalWait) -> None:
+        self._begin(FirstOf(id=wait.id, unit=wait.unit, any_of=(wait.id,)))
+
+    def _begin(self, first: FirstOf) -> None:
+        instance, wait_id = first.id
+        self._open.setdefault(instance, {})[wait_id] = first
+        for named in first.any_of:
+            self._naming.setdefault(named, {})[first.id] = first
+        self._resting.began(first.unit)
+
     def _end(self, first: FirstOf) -> None:
         instance, wait_id = first.id
         _drop(self._open, instance, wait_id)
         for named in set(first.any_of):
             _drop(self._naming, named, first.id)
-        self.on_end(first)
+        self._resting.ended(first.unit)
 
 
 def _drop(rows: dict[K, dict[N, FirstOf]], row: K, name: N) -> None:

@@ -21,13 +21,11 @@ from agentgate.core.budget import RetryBudget
 from agentgate.core.chain import ChainGuard
 from agentgate.core.cool_down import CoolDown
 from agentgate.core.duplicates import Duplicates
-from agentgate.core.keys import told_key
 from agentgate.core.patience import Patience
 from agentgate.core.quota import Quotas, Standing
 from agentgate.core.rate import RateLimiter
 from agentgate.core.slots import Slots
 from agentgate.core.timeout import Timeouts
-from agentgate.core.traceparent import format_traceparent
 from agentgate.core.unit_token import UnitClaim, UnitTokens
 from agentgate.gateway.awaiting import Awaiting
 from agentgate.gateway.checks import Checks
@@ -48,7 +46,7 @@ from agentgate.gateway.parts import Parts
 from agentgate.gateway.passage import Passage
 from agentgate.gateway.peers import Peers
 from agentgate.gateway.pipeline import Pipeline
-from agentgate.gateway.reach import Reach
+from agentgate.gateway.reach import Reach, invocation
 from agentgate.gateway.registrations import Registrations
 from agentgate.gateway.rejoin import Rejoin
 from agentgate.gateway.resting import Resting
@@ -59,7 +57,6 @@ from agentgate.gateway.stages.quota import as_counted
 from agentgate.gateway.switch import Switch
 from agentgate.gateway.units import Unit, Units
 from agentgate.model import NEIGHBOUR, Call, Identity, Outcome
-from agentgate.model.link import InvokeParams
 from agentgate.runtime.service import Service
 
 if TYPE_CHECKING:
@@ -141,9 +138,8 @@ class Gateway(Service):
             counters=self.counters,
             options=options.calls,
         )
-        self._leaving = Leaving(self.patience, findings, clock)
         self.signals = self._make_signals()
-        self.awaiting = Awaiting(self.signals)
+        self.awaiting = Awaiting(self.signals, self.resting)
         self._link = self._make_link(lifetime.epoch, schemas)
         self._reach.dispatch = self._make_http_dispatch(schemas)
         self.front = self._make_front()
@@ -167,9 +163,9 @@ class Gateway(Service):
         return await self.run(Passage(filled, self._clock.wall()))
 
     def run(self, passage: Passage) -> Awaitable[Outcome]:
-        """Walk a passage down the path; the unit that makes the call waits for it."""
-        outcome, parent = self.pipeline.run(passage), passage.call.parent_unit
-        return self.resting.during(parent, outcome) if parent else outcome
+        """Walk a passage down the path; the unit that makes the call waits for it, unless it says otherwise."""
+        outcome, call = self.pipeline.run(passage), passage.call
+        return self.resting.during(call.parent_unit, outcome) if call.parent_unit and call.awaited else outcome
 
     def stop_taking(self) -> None:
         """Begin nothing new: only what units call that run already is taken from now on."""
@@ -216,6 +212,7 @@ class Gateway(Service):
         self.abuse = Abuse(options.abuse)
         self.duplicates = Duplicates(options.duplicates)
         self.patience = Patience()
+        self._leaving = Leaving(self.patience, self.findings, self._clock)
         self.quotas = Quotas(options.quota, self._routes.quotas)
         self.guard = ChainGuard(options.chain)
         self.tokens = UnitTokens(lifetime.secret.encode())
@@ -368,21 +365,7 @@ class Gateway(Service):
         token = self.tokens.issue(
             UnitClaim(unit.id, call.parent_unit, call.trace_id, call.depth, unit.epoch, call.user)
         )
-        params = InvokeParams(
-            task_type=call.task_type,
-            caller=call.caller,
-            payload=call.payload,
-            business_key=call.business_key,
-            action=call.action,
-            effect=call.effect,
-            key=told_key(call),
-            remaining_ms=max(0, int((call.deadline - self._clock.now()) * 1000)),
-            token=token,
-            traceparent=format_traceparent(call.trace_id, unit.span_id),
-            attempt=call.attempt,
-            unrecorded=call.keyed and not unit.keyed,
-        )
-        return self._reach.invoke(unit, params)
+        return self._reach.invoke(unit, invocation(unit, token, self._clock.now()))
 
     def _release_slot(self, ticket: SlotTicket, outcome: Outcome) -> None:
         self.slots.settle(ticket, outcome, self._clock.now())

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agentgate.core.keys import told_key
+from agentgate.core.traceparent import format_traceparent
+from agentgate.model.link import InvokeParams
+
 if TYPE_CHECKING:
     from agentgate.gateway.http_agents import HttpAgents
     from agentgate.gateway.http_dispatch import HttpDispatch
     from agentgate.gateway.peers import Peers
     from agentgate.gateway.units import Unit
-    from agentgate.model.link import InvokeParams, StopKind
+    from agentgate.model.link import StopKind
 
 
 class Reach:
@@ -41,3 +45,22 @@ class Reach:
             self.dispatch.zombies_found(agent, zombies)
         else:
             self._peers.zombies_found(instance, zombies)
+
+
+def invocation(unit: Unit, token: str, now: float) -> InvokeParams:
+    """What a process is told of a unit that it shall run."""
+    call = unit.call
+    return InvokeParams(
+        task_type=call.task_type,
+        caller=call.caller,
+        payload=call.payload,
+        business_key=call.business_key,
+        action=call.action,
+        effect=call.effect,
+        key=told_key(call),
+        remaining_ms=max(0, int((call.deadline - now) * 1000)),
+        token=token,
+        traceparent=format_traceparent(call.trace_id, unit.span_id),
+        attempt=call.attempt,
+        unrecorded=call.keyed and not unit.keyed,
+    )

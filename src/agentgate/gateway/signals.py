@@ -46,7 +46,7 @@ _wait_for = msgspec.json.Decoder(WaitForParams)
 
 
 class Signals:
-    """The gate's side of `wait_for` and `signal`. `on_end`: what else happens when a wait ends."""
+    """The gate's side of `wait_for` and `signal`. `on_begin`: a unit stands still for one; `on_end`: a wait is over."""
 
     def __init__(  # noqa: PLR0913 - the parts it stands between
         self,
@@ -62,7 +62,7 @@ class Signals:
         counters: Counters,
     ) -> None:
         self.book = SignalBook(options.signals)
-        self.on_begin: Callable[[SignalWait, bool], None] = lambda _wait, _awaited: None
+        self.on_begin: Callable[[SignalWait], None] = lambda _wait: None
         self.on_end: Callable[[SignalWait], None] = lambda _wait: None
         self._options = options.signals
         self._call_options = options.calls
@@ -170,8 +170,8 @@ class Signals:
         if wait.outcome is not None:
             self._counters.waits[""] += 1
             peer.respond(request_id, wait.outcome)
-        else:
-            self.on_begin(wait, params.awaited)
+        elif params.awaited:
+            self.on_begin(wait)
         self._set_timer()
         return None
 
