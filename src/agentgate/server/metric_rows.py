@@ -169,7 +169,7 @@ ROWS: Final[tuple[Row, ...]] = (
     Row("running_units", "gauge", "Units at work, or waiting for calls of their own",
         "It only grows: handlers hang.",
         lambda source: len(source.view.gateway.units)),
-    Row("resting_units", "gauge", "Units that wait for calls of their own and hold no slot meanwhile",
+    Row("resting_units", "gauge", "Units that wait, for calls of their own or for signals, and hold no slot meanwhile",
         "Close to `running_units` for minutes: chains wait for a target that is slow; `agentgate chains` shows whose.",
         _resting),
     Row("http_calls", "gauge", "Open calls over HTTP",
