@@ -130,6 +130,10 @@ PARAMS: Final[dict[str, dict[str, Any]]] = {
     "beat": {},
     "progress": {"unit": "u", "note": "n"},
     "cancel": {"id": "c"},
+    "wait_for": {"name": "n"},
+    "signal": {"name": "n"},
+    "wait": {"id": "w", "any_of": ["c"]},
+    "unwait": {"id": "w"},
     "drain": {},
     "routes": {},
 }

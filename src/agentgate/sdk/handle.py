@@ -39,7 +39,7 @@ class Handle(Generic[T]):
 
     def cancel(self) -> None:
         """It is not needed any more. A write that runs already runs on; who awaits the handle sees `cancelled`."""
-        if not self.done:
+        if not self.done or self.answered.cancelled():  # by the end of the task that awaited it
             self._port.cancel_call(self.id)
 
     def value(self) -> T:
