@@ -18,6 +18,7 @@ from agentgate.core.payload import PayloadOptions
 from agentgate.core.policy import Mode
 from agentgate.core.quota import QuotaOptions
 from agentgate.core.rate import RateOptions
+from agentgate.core.signals import SignalOptions
 from agentgate.core.slots import SlotOptions
 from agentgate.core.timeout import TimeoutOptions
 from agentgate.gateway.http_options import HttpAgentOptions
@@ -44,6 +45,7 @@ class GatewayOptions:
     retry: BackoffOptions
     budget: BudgetOptions
     calls: CallOptions
+    signals: SignalOptions
     agents: HttpAgentOptions
     admission: AdmissionOptions
     silent_s: float  # of the presence of instances

@@ -47,6 +47,7 @@ from agentgate.model.link import (
 
 if TYPE_CHECKING:
     from agentgate.core.payload import PayloadOptions
+    from agentgate.gateway.awaiting import Awaiting
     from agentgate.gateway.counters import Counters
     from agentgate.gateway.entry import Entry
     from agentgate.gateway.http_agents import HttpAgents
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from agentgate.gateway.registrations import Registrations
     from agentgate.gateway.rejoin import Rejoin
     from agentgate.gateway.schemas import Schemas
+    from agentgate.gateway.signals import Signals
     from agentgate.gateway.units import Units
     from agentgate.ports.routes import Routes as Directory
 
@@ -90,6 +92,8 @@ class LinkService:
         ledger: Ledger,
         directory: Directory,
         schemas: Schemas,
+        signals: Signals,
+        awaiting: Awaiting,
         counters: Counters,
         left: Callable[[Call], None],
         options: CallOptions,
@@ -114,6 +118,8 @@ class LinkService:
         self.is_stopping = False
         self._routes_version = -1
         self._routes_texts: dict[str, msgspec.Raw] = {}  # by tenant, of this version
+        self.signals = signals
+        self.awaiting = awaiting
         self.counters = counters
         self.payload_options = payload_options
 
@@ -263,6 +269,8 @@ class LinkService:
     def _drop_calls(self, peer: Peer, waited_for: tuple[str, ...]) -> None:
         """Calls that the process no longer waits for: its `cancel` may have been lost with the connection."""
         peer.recent.clear()
+        self.awaiting.forget(peer)  # what it stands still for, it says again
+        self.signals.resumed(peer, frozenset(waited_for))
         for call_id in peer.calls.keys() - set(waited_for):
             self.cancel(peer, call_id)
 
@@ -336,13 +344,14 @@ class LinkService:
         peer.calls[call_id] = RunningCall(passage, task)
 
     def cancel(self, peer: Peer, call_id: str) -> None:
-        """The caller no longer waits, for a call or for locks."""
+        """The caller no longer waits: for a call, a lock or a signal."""
         running = peer.calls.get(call_id)
         if running is not None:
             self._left(running.passage.call)
             running.cancel()
         else:
             self.locks.drop(peer, call_id)
+            self.signals.forget((peer.instance, call_id))
 
     def _passage(self, peer: Peer, call_id: str, raw: bytes) -> Passage:
         refusal: Problem | None = None
@@ -367,6 +376,7 @@ class LinkService:
         except asyncio.CancelledError:
             outcome = failure("cancelled", sent=passage.sent)
         peer.calls.pop(call_id, None)
+        self.awaiting.ended((peer.instance, call_id))
         self._respond(peer, call_id, outcome)
 
     def _respond(self, peer: Peer, call_id: str, outcome: Outcome) -> None:

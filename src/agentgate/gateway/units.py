@@ -43,6 +43,7 @@ class Unit(Struct, eq=False):
     flight: Flight | None  # of its key; None: a read
     span_id: str = ""
     output_schema: dict[str, Any] | None = None
+    promises: tuple[str, ...] = ()  # the signals that it has promised to send
     state: UnitState = "claiming"
     answer: Later[Outcome] = field(default_factory=Later)
     epoch: int = 0  # of its record
@@ -60,6 +61,7 @@ class Unit(Struct, eq=False):
     notes: list[str] = field(default_factory=list)
     restored: bool = False  # taken over from the gateway before this one; its process has not come back yet
     stop_kind: StopKind | None = None
+    final: bool = False  # it has ended, and no other attempt of its call follows
     timer: asyncio.TimerHandle | None = None
 
     @property
@@ -78,10 +80,14 @@ class Unit(Struct, eq=False):
 
 
 class UnitListener(Protocol):
-    """Hears what becomes of units that have run; whatever a unit has taken meanwhile goes with it."""
+    """Hears what becomes of units that run; whatever a unit has taken meanwhile goes with it."""
+
+    def unit_opened(self, unit: Unit) -> None:
+        """It runs from now on, or its process is back and says that it still does."""
+        ...
 
     def unit_ended(self, unit: Unit) -> None:
-        """Its end is known, whatever that is."""
+        """Its end is known, whatever that is; `unit.final` says whether it is the last word."""
         ...
 
     def unit_overstays(self, unit: Unit) -> None:
@@ -150,7 +156,7 @@ class Units:
         self._take_over(unit, slot)
         unit.epoch = epoch
         unit.started_at = self._clock.now()
-        self._open_in_chain(unit)
+        self._open_for_calls(unit)
         if unit.keyed:
             self._set_timer(unit, unit.call.deadline, self._expire)
 
@@ -170,7 +176,7 @@ class Units:
         unit.restored = False
         self._take_over(unit, slot)
         unit.started_at = self._clock.now()
-        self._open_in_chain(unit)
+        self._open_for_calls(unit)
         self._set_timer(unit, unit.call.deadline, self._expire)
 
     def stop(self, unit: Unit, kind: StopKind, reason: str) -> None:
@@ -214,7 +220,10 @@ class Units:
     def _end(
         self, unit: Unit, event: LedgerEvent, outcome: Outcome, on_disk: Callable[[], None] = lambda: None
     ) -> None:
+        # A failed read is run again, and so is whatever is known not to have happened.
+        unit.final = event == "done" or (event == "failed" and unit.keyed)
         self._give_back(unit, outcome)
+        self._close(unit)
         unit.move("end")
         if unit.flight is None:
             self._conclude(unit, outcome, None)
@@ -269,16 +278,18 @@ class Units:
         if unit.slot is not None:
             slot, unit.slot = unit.slot, None
             self._release(slot, outcome)
-        self._close(unit)
+
+    def _open_for_calls(self, unit: Unit) -> None:
+        """From now on its token holds: calls, waits and signals may be made in it."""
+        self._guard.open_unit(unit.id, unit.call, instance=unit.instance, span_id=unit.span_id, epoch=unit.epoch)
+        for listener in self._listeners:
+            listener.unit_opened(unit)
 
     def _close(self, unit: Unit) -> None:
         """It begins nothing more, and nobody waits for what it waits for."""
         self._guard.close_unit(unit.id)
         for listener in self._listeners:
             listener.unit_ended(unit)
-
-    def _open_in_chain(self, unit: Unit) -> None:
-        self._guard.open_unit(unit.id, unit.call, instance=unit.instance, span_id=unit.span_id, epoch=unit.epoch)
 
     def _expire(self, unit: Unit) -> None:
         self.stop(unit, "expire", "its deadline has passed")
