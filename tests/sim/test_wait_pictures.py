@@ -215,10 +215,11 @@ def test_tenants_see_nothing_of_one_another(tenant: str) -> None:
 
 
 def test_switched_off_only_callers_from_outside_are_seen() -> None:
-    """I2: without the graph nothing is known of units, and the picture says that it is off."""
+    """I2: with nobody who needs the graph (the watchdog does) nothing is known of units, and the picture says so."""
 
     async def story() -> None:
-        async with gate(settings=observed("off")) as platform:
+        modes = {**default_modes(), "wait_graph": "off", "watchdog": "off"}
+        async with gate(settings=Settings(mechanisms=modes)) as platform:
             a, _ = peer(platform, "a"), peer(platform, "b")
             ask(client(platform), "a", "block", "o1")
             in_a = await a.next()
