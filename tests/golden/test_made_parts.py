@@ -19,6 +19,7 @@ from tests.golden.chain_trees import tree_of
 from tests.golden.figures import measured
 from tests.golden.machines import attempts, diagram_of
 from tests.golden.option_tables import options_of
+from tests.golden.wait_pictures import picture_of
 
 # The first word after "made from" -> who makes it from the other words.
 MAKERS: Final[dict[str, Callable[[list[str]], str]]] = {
@@ -27,6 +28,7 @@ MAKERS: Final[dict[str, Callable[[list[str]], str]]] = {
     "attempts": attempts,
     "performance": measured,
     "chain": tree_of,
+    "waits": picture_of,
 }
 
 

@@ -115,7 +115,7 @@ def test_a_circle_of_a_call_and_news_is_found(begun: str, gives_way: str) -> Non
         gateway = gates[0].platform.gateway
         asyncio.get_running_loop().call_later(
             7.0 if begun == "earlier" else 1.0,
-            lambda: kinds.update((wait.kind, wait.certain) for wait in gateway.policies.graph.shown(9)),
+            lambda: kinds.update((wait.kind, wait.certain) for wait in gateway.policies.graph.all()),
         )
         if begun == "awaited":
             asked: Awaitable[Any] = ctx.call("review_agent", "review", ctx.business_key)
@@ -268,7 +268,7 @@ def test_observed_or_off_the_waits_end_by_their_time(mode: Mode, found: int) -> 
         await ctx.wait_for("materials.sent", from_agent="order_agent", timeout=9)
 
     async def story() -> None:
-        settings = Settings(mechanisms={**default_modes(), "wait_graph": mode})
+        settings = Settings(mechanisms={**default_modes(), "wait_graph": mode, "watchdog": mode})
         async with local_gate(*team(confirm, review), settings=settings) as gate:
             ending = asyncio.ensure_future(asyncio.gather(both(gate), return_exceptions=True))
             await asyncio.sleep(5)

@@ -40,11 +40,11 @@ class DeclaredWait(OpenWait, eq=False, kw_only=True):
     """
 
     id: WaitId
-    any_of: Mapping[WaitId, OpenWait]
+    any_of: tuple[WaitId, ...]
 
     def release(self, problem: Problem) -> None:
         """All that it names comes to this outcome."""
-        for part in self.any_of.values():
+        for part in self.parts:
             part.release(problem)
 
 
@@ -108,7 +108,7 @@ class Awaiting:
         self._begin(wait.id, {wait.id: self._signals.open_wait(wait)})
 
     def _begin(self, wait_id: WaitId, any_of: Mapping[WaitId, OpenWait]) -> None:
-        parts = list(any_of.values())
+        parts = tuple(any_of.values())
         only = len(parts) == 1
         wait = DeclaredWait(
             unit=parts[0].unit,
@@ -122,8 +122,9 @@ class Awaiting:
             business_key=_listed(part.business_key for part in parts),
             trace_id=parts[0].trace_id,
             span_id=parts[0].span_id,
+            parts=parts,
             id=wait_id,
-            any_of=any_of,
+            any_of=tuple(any_of),
         )
         instance, name = wait_id
         self._open.setdefault(instance, {})[name] = wait

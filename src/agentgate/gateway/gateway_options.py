@@ -21,6 +21,7 @@ from agentgate.core.rate import RateOptions
 from agentgate.core.signals import SignalOptions
 from agentgate.core.slots import SlotOptions
 from agentgate.core.timeout import TimeoutOptions
+from agentgate.core.watchdog import WatchdogOptions
 from agentgate.gateway.http_options import HttpAgentOptions
 from agentgate.gateway.options import CallOptions
 
@@ -48,4 +49,5 @@ class GatewayOptions:
     signals: SignalOptions
     agents: HttpAgentOptions
     admission: AdmissionOptions
+    watchdog: WatchdogOptions
     silent_s: float  # of the presence of instances

@@ -18,6 +18,7 @@ from agentgate.gateway.answers import judge
 from agentgate.gateway.frames import ErrorResponse, Message, Response
 from agentgate.gateway.peers import Peer, RunningCall
 from agentgate.gateway.registrations import come_again
+from agentgate.gateway.route_texts import RouteTexts
 from agentgate.gateway.session import Session
 from agentgate.model import (
     AGENT_SCOPE,
@@ -39,9 +40,9 @@ from agentgate.model.link import (
     CallParams,
     DrainParams,
     HelloParams,
+    ProbeAnswer,
     ProgressParams,
     ProtocolProblem,
-    Routes,
     Welcome,
 )
 
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from agentgate.gateway.schemas import Schemas
     from agentgate.gateway.signals import Signals
     from agentgate.gateway.units import Units
+    from agentgate.gateway.watching import Watching
     from agentgate.ports.routes import Routes as Directory
 
 log = structlog.get_logger(__name__)
@@ -86,6 +88,7 @@ class LinkService:
         http_agents: HttpAgents,
         registrations: Registrations,
         units: Units,
+        watching: Watching | None,
         rejoin: Rejoin,
         entry: Entry,
         locks: LockService,
@@ -107,6 +110,7 @@ class LinkService:
         self._http_agents = http_agents
         self._registrations = registrations
         self._units = units
+        self._watching = watching
         self._rejoin = rejoin
         self._entry = entry
         self.locks = locks
@@ -116,8 +120,7 @@ class LinkService:
         self._left = left
         self._options = options
         self.is_stopping = False
-        self._routes_version = -1
-        self._routes_texts: dict[str, msgspec.Raw] = {}  # by tenant, of this version
+        self._routes = RouteTexts(directory)
         self.signals = signals
         self.awaiting = awaiting
         self.counters = counters
@@ -300,12 +303,21 @@ class LinkService:
         if unit is not None and unit.instance == peer.instance and not unit.ended:
             del unit.notes[: max(0, len(unit.notes) - self._options.notes_max + 1)]
             unit.notes.append(params.note[:200])
+            if self._watching is not None:
+                self._watching.noted(unit, unit.notes[-1])
 
     def beat(self, peer: Peer, params: BeatParams) -> None:
         """A sign of life with two figures; it is answered, so that the process knows the gate is alive, too."""
         peer.lag_ms = params.lag_ms
         self.locks.renew(peer)
+        if self._watching is not None:
+            self._watching.beat(peer, params.lag_ms)
         peer.post(Message("ack", AckParams(seq=peer.acks.acked)))
+
+    def probed(self, peer: Peer, answer: ProbeAnswer | None) -> None:
+        """A process says how its late units are; None: it does not know the question."""
+        if self._watching is not None:
+            self._watching.answered(peer, answer)
 
     def drain(self, peer: Peer, params: DrainParams) -> None:
         """A process finishes what is in hand and wants nothing new."""
@@ -315,17 +327,8 @@ class LinkService:
             self._directory.drain(peer.instance)
 
     def routes(self, peer: Peer, version: int) -> msgspec.Raw:
-        """The routes of its tenant, unless it has this version. Written out once a version: it may be large."""
-        snapshot = self._directory.snapshot(peer.tenant)
-        if snapshot.version == version:
-            return msgspec.Raw(frames.encode(Routes(version=version)))
-        if self._routes_version != snapshot.version:
-            self._routes_version = snapshot.version
-            self._routes_texts.clear()
-        if peer.tenant not in self._routes_texts:
-            text = frames.encode(Routes(version=snapshot.version, snapshot=snapshot))
-            self._routes_texts[peer.tenant] = msgspec.Raw(text)
-        return self._routes_texts[peer.tenant]
+        """The routes of its tenant, unless it has this version."""
+        return self._routes.of(peer.tenant, version)
 
     # Calls
 

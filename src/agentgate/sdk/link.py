@@ -32,6 +32,8 @@ from agentgate.model.link import (
     InvokeParams,
     LockLostParams,
     LockParams,
+    ProbeAnswer,
+    ProbeParams,
     ProgressParams,
     StopParams,
     UnlockParams,
@@ -45,7 +47,7 @@ from agentgate.sdk.connection import Connect, Connection, LinkClosed, close_quie
 from agentgate.sdk.greeting import Identity, LinkRefused, NotNow, greet
 from agentgate.sdk.held_locks import HeldLocks
 from agentgate.sdk.inbox import Inbox, Tell, units_max
-from agentgate.sdk.link_options import LinkOptions
+from agentgate.sdk.link_options import BEAT_S_MIN, STANDSTILL_S, LinkOptions
 from agentgate.sdk.outbox import Outbox
 from agentgate.sdk.payload import BYTES_MAX
 from agentgate.sdk.port import Asked, Done, Lost, Receiver
@@ -55,9 +57,6 @@ from agentgate.sdk.waits import OpenWaits
 __all__ = ["Link", "LinkOptions"]
 
 log: Final = logging.getLogger("agentgate.link")
-
-STANDSTILL_S: Final = 0.5  # an event loop this late was blocked or suspended
-BEAT_S_MIN: Final = 0.01  # whatever the gate asks for, and however close the end of the silence is
 
 
 class Link:
@@ -77,6 +76,7 @@ class Link:
         self.payload_bytes_max = BYTES_MAX
         self.locks = HeldLocks()
         self._options = options or LinkOptions()
+        self.calls_max = self._options.calls.open_max
         self._connect = connect
         self._reconnect = Reconnect(self._options.reconnect, draw)
         skills = identity.card.skills if identity.card is not None else ()
@@ -98,6 +98,7 @@ class Link:
             "ack": self._on_ack,
             "lock_lost": self._on_lock_lost,
             "drain": self._on_drain,
+            "probe": self._on_probe,
         }
 
     # What handlers and clients use (`LinkPort`).
@@ -115,11 +116,6 @@ class Link:
         call_id = self.next_call_id()
         self.open_call(call_id, params, deadline, done)
         return call_id
-
-    @property
-    def calls_max(self) -> int:
-        """How many calls may be open at once."""
-        return self._options.calls.open_max
 
     def next_call_id(self) -> str:
         """A new id; may be asked for from any thread."""
@@ -297,8 +293,7 @@ class Link:
         while True:
             now = self.now()
             # A process that stood still itself has not heard anything, and has to read first what came meanwhile.
-            stood_still = now > due_at + STANDSTILL_S
-            if now >= self._heard_at + silent_s and not stood_still:
+            if now >= self._heard_at + silent_s and now <= due_at + STANDSTILL_S:
                 raise LinkClosed(f"nothing was heard from the gate for {silent_s:g} s")
             lag_ms = self.receiver.lag_ms() if self.receiver is not None else 0.0
             self._put(wire.notification("beat", BeatParams(units=self._inbox.running, lag_ms=lag_ms)))
@@ -363,9 +358,13 @@ class Link:
         self.locks.lose([wire.body(frame.params, LockLostParams).id])
 
     def _on_drain(self, frame: Frame) -> None:
-        params = wire.body(frame.params, DrainParams)
         if self.receiver is not None:
-            self.receiver.drain(params)
+            self.receiver.drain(wire.body(frame.params, DrainParams))
+
+    def _on_probe(self, frame: Frame) -> None:
+        if (there := self.receiver) is not None:  # not asked on its own loop, which may be what stands still
+            units = {unit: self._inbox.health(unit, there.runs) for unit in wire.body(frame.params, ProbeParams).units}
+            self._put(wire.response(str(frame.id), ProbeAnswer(units=units, lag_ms=there.lag_ms())))
 
     # Parts.
 
