@@ -44,7 +44,9 @@ def tone(order: Order, ctx: SyncContext) -> Mood:
     guess = _guess(order.note.lower())
     if trouble.strikes(f"unsure {order.id}", 0.3):
         try:
-            before = ctx.call("marketing_agent", "history", f"history of {order.id}", order, effect="read", returns=list)
+            before = ctx.call(
+                "marketing_agent", "history", f"history of {order.id}", order, effect="read", returns=list
+            )
         except CallFailed:  # `deadlock`: marketing waits for this very answer, so it has to do without
             before = []
         guess = Mood("calm", 0.0) if before else guess

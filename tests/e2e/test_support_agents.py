@@ -20,9 +20,10 @@ import order
 import review
 import sentiment
 import stock
-from agentgate import CallFailed, Context, OutcomeUnknown, Rejected, TryLater
+from agentgate import CallFailed, Context, OutcomeUnknown, Rejected, SyncContext, TryLater
 from agentgate.model import failure
 from agentgate.sdk.calling import call_failed
+from agentgate.sdk.sync_context import FakeSyncContext
 from effects import Effects
 from shop import Goods, Intent, Message, Mood, Note, Order, Receipt, Reply, Reservation, Sent, Verdict, Voucher
 from trouble import Trouble
@@ -214,7 +215,7 @@ def test_checks_tell_what_happened() -> None:
     assert asyncio.run(stock.was_reserved(GOODS)) is None
     assert asyncio.run(stock.reserve(GOODS)) == asyncio.run(stock.was_reserved(GOODS))
     assert asyncio.run(marketing.was_granted(ORDER)) is None
-    assert asyncio.run(marketing.grant_voucher(ORDER, Context.fake())) == asyncio.run(marketing.was_granted(ORDER))
+    assert marketing.grant_voucher(ORDER, SyncContext.fake()) == asyncio.run(marketing.was_granted(ORDER))
 
 
 def test_notify_dies_once_and_with_its_message_sent(
@@ -236,11 +237,11 @@ def test_sentiment_is_sometimes_no_mood(faults_on: Path) -> None:
     notes = [Note(f"note {n}", "GB") for n in range(40)]
 
     def answers() -> list[str]:
-        return [asyncio.run(one_answer(note)) for note in notes]
+        return [one_answer(note) for note in notes]
 
-    async def one_answer(note: Note) -> str:
+    def one_answer(note: Note) -> str:
         try:
-            return type(await sentiment.mood(note)).__name__
+            return type(sentiment.mood(note)).__name__
         except ConnectionError:
             return "error"
 
@@ -251,14 +252,32 @@ def test_sentiment_is_sometimes_no_mood(faults_on: Path) -> None:
     assert first.count("Mood") > 25
 
 
+def test_the_last_of_three_goes_without_what_it_cannot_have(faults_on: Path) -> None:
+    """D3: sentiment that is told `deadlock` guesses by itself; voucher and line come without a tone as well."""
+    with_faults = [sentiment_of(SyncContext.fake({"history": failed("deadlock")}), n) for n in range(40)]
+    assert {moods for moods, _ in with_faults} == {"unhappy"}
+    assert 0 < sum(asked for _, asked in with_faults) < 40
+    assert chit_chat.word(UNHAPPY, SyncContext.fake({"tone": failed("deadlock")})).text == "With our compliments."
+    assert marketing.worded(UNHAPPY, SyncContext.fake({"word": failed("deadline_exceeded")})) == "For your next order."
+
+
+UNHAPPY = dataclasses.replace(ORDER, note="I am disappointed")
+
+
+def sentiment_of(context: FakeSyncContext, number: int) -> tuple[str, int]:
+    """The mood to speak to, and how often marketing was asked."""
+    guess = sentiment.tone(dataclasses.replace(UNHAPPY, id=f"S26-{number}"), context)
+    return guess.mood, len(context.calls)
+
+
 def test_moods_and_intents_are_read_in_many_languages() -> None:
     """What customers wrote is understood, whatever they wrote it in."""
-    assert asyncio.run(sentiment.mood(Note("Ich bin sehr enttäuscht.", "DE"))).mood == "unhappy"
-    assert asyncio.run(sentiment.mood(Note("いつもありがとうございます。", "JP"))).mood == "happy"
-    assert asyncio.run(sentiment.mood(Note("", "JP"))).mood == "calm"
+    assert sentiment.mood(Note("Ich bin sehr enttäuscht.", "DE")).mood == "unhappy"
+    assert sentiment.mood(Note("いつもありがとうございます。", "JP")).mood == "happy"
+    assert sentiment.mood(Note("", "JP")).mood == "calm"
     assert asyncio.run(intent.classify(Note("至急お願いします。", "JP"))) == Intent("ja", urgent=True, chatty=False)
     assert asyncio.run(intent.classify(Note("Hola, ¿se puede pagar?", "ES"))) == Intent("es", urgent=False, chatty=True)
-    assert asyncio.run(chit_chat.reply(Note("Hallo", "DE"))).text.startswith("Danke")
+    assert chit_chat.reply(Note("Hallo", "DE")).text.startswith("Danke")
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,11 @@ class Gauges:
         listed: list[dict[str, Any]] = json.loads(await self._get("/v1/breakers"))["breakers"]
         return listed
 
+    async def findings(self) -> list[dict[str, Any]]:
+        """What it has noticed."""
+        listed: list[dict[str, Any]] = json.loads(await self._get("/v1/findings"))["findings"]
+        return listed
+
     async def counts(self) -> Counts:
         """The totals, now."""
         samples = {

@@ -81,7 +81,7 @@ def _verdict(result: Result, folder: Path, keep: Path | None) -> int:
     for finding in verdict.findings[:FINDINGS_SHOWN]:
         say(f"  {finding}")
     if result.holds:
-        say("The bars hold: nearly every order was completed, nothing was done twice, and no circle of waits stood.")
+        say("The bars hold: nearly every order was completed, nothing was done twice, no known circle stood.")
         _tidy(folder, keep)
         return exits.DONE
     say(
