@@ -70,11 +70,25 @@ def test_figures_tell_each_load_and_its_repeats_apart() -> None:
         named_at=(10.5, 11.5, 14),
     )
     assert told == {
-        **{"circles": 3, "circles_resolved": 0, "named_within_s": 2, "longest_wait_s": 0, "rest_after_s": 4},
-        **{"wrong.calls": 3, "wrong.answered": 0.333, "wrong.needs_human": 0.667, "wrong.open_max": 2},
-        **{"wrong.p95_s": 4, "wrong.longest_s": 4, "wrong.again.in_progress": 1, "wrong.again.longest_s": 0.1},
-        **{"others.calls": 1, "others.answered": 1, "others.open_max": 1, "others.p95_s": 0.5},
-        **{"others.longest_s": 0.5, "others.again.longest_s": None},
+        "circles": 3,
+        "circles_resolved": 0,
+        "named_within_s": 2,
+        "longest_wait_s": 0,
+        "rest_after_s": 4,
+        "wrong.calls": 3,
+        "wrong.answered": 0.333,
+        "wrong.needs_human": 0.667,
+        "wrong.open_max": 2,
+        "wrong.p95_s": 4,
+        "wrong.longest_s": 4,
+        "wrong.again.in_progress": 1,
+        "wrong.again.longest_s": 0.1,
+        "others.calls": 1,
+        "others.answered": 1,
+        "others.open_max": 1,
+        "others.p95_s": 0.5,
+        "others.longest_s": 0.5,
+        "others.again.longest_s": None,
     }
     assert all(is_figure(name, LOADS) for name in told)
 

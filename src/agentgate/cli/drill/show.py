@@ -105,7 +105,7 @@ def _report(found: Found, seed: int, runs: Runs, judged: list[Judged], *, live: 
         "title": found.drill.title,
         "seed": seed,
         "time": "real" if live else "simulated",
-        **{run: came_of for run, came_of in runs.items()},
+        "runs": runs,
         "bars": judged,
         "holds": all(one.holds for one in judged),
     }
@@ -122,15 +122,17 @@ def _print(found: Found, runs: Runs, judged: list[Judged]) -> None:
                 print(f"  the gate named {shown(finding.evidence['cycle'])}")
     print()
     names = dict.fromkeys(name for came_of in runs.values() for name in came_of.figures)
-    rows = [(name, *(_number(came_of.figures.get(name)) for came_of in runs.values())) for name in names]
+    columns = {name: [came_of.figures.get(name) for came_of in runs.values()] for name in names}
+    rows = [(name, *map(number, values)) for name, values in columns.items() if any(v is not None for v in values)]
     print_table(("FIGURE", *(run.upper() for run in runs)), rows)
     print()
     verdicts = [
-        (one.figure, one.run, _number(one.value), one.bar, "holds" if one.holds else "MISSED", one.meaning)
+        (one.figure, one.run, number(one.value), one.bar, "holds" if one.holds else "MISSED", one.meaning)
         for one in judged
     ]
     print_table(BARS, verdicts)
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """As people read it."""
     return "-" if value is None else f"{value:,.3g}"
