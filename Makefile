@@ -35,9 +35,10 @@ check: $(STAMP) ## style, format, types and import contracts; changes nothing
 sim: $(STAMP) ## run whole platforms in virtual time, one per seed (SEEDS=500)
 	$(BIN)/python -m agentgate.testing.sim --seeds $(SEEDS)
 
-bench: $(STAMP) ## measure what the gate costs per call, and beside other gateways
+bench: $(STAMP) ## measure what the gate costs per call, beside other gateways, and its wait graph
 	$(BIN)/python -m bench.link
 	$(BIN)/python -m bench.http
+	$(BIN)/python -m bench.waits
 
 fmt: $(STAMP) ## format, and fix what can be fixed without judgement
 	$(BIN)/ruff check --fix-only .

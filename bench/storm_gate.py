@@ -15,12 +15,11 @@ import structlog
 import uvloop
 from msgspec import Struct
 
-from agentgate.app import build, system_ports
+from agentgate.cli.gate import open_gate
 from agentgate.config import Settings, StoreOptions
 from agentgate.core.admission import AdmissionOptions
 from agentgate.model import Card, Endpoint
 from agentgate.server.options import ServerOptions
-from agentgate.server.service import ServerService
 
 
 class GatePlan(Struct, frozen=True, kw_only=True):
@@ -50,16 +49,7 @@ async def _serve(plan: GatePlan, parent: Connection) -> None:
         store=StoreOptions(url="memory"),
         admission=AdmissionOptions(hello_per_s=plan.hello_per_s, hello_burst=plan.hello_burst),
     )
-    async with (
-        build(settings, system_ports(settings)) as platform,
-        ServerService(
-            settings.server,
-            gateway=platform.gateway,
-            directory=platform.directory,
-            spans=platform.spans,
-            clock=platform.clock,
-        ) as server,
-    ):
+    async with open_gate(settings) as (platform, server):
         directory = platform.directory
         taken: list[float] = []
         register = directory.hello

@@ -267,7 +267,11 @@ class LinkDown(AgentGateError):
 
 
 class ConfigError(AgentGateError):
-    """A setting cannot be used; the message names the place, the value and the nearest right one."""
+    """Settings cannot be used; each of `flaws` names the place, the value and the nearest right one."""
+
+    def __init__(self, *flaws: str) -> None:
+        super().__init__("\n".join(flaws))
+        self.flaws = flaws
 
 
 class WireError(AgentGateError):

@@ -204,6 +204,24 @@ def test_a_standing_is_what_headers_need() -> None:
     assert QuotaLimit(units=1, per_s=1).title == "everybody"
 
 
+def test_the_nearest_limit_is_the_one_that_a_call_comes_up_to_first() -> None:
+    """B12: by the share that is left after one more call of this cost; one that it does not fit comes first."""
+    wide = QuotaLimit(user="*", units=100, per_s=60, name="wide")
+    policy = quotas(wide, QuotaLimit(task_type="pay", units=10, per_s=60, name="tight"), QuotaLimit(concurrent=5))
+
+    def nearest(**more: Any) -> str:
+        found = policy.nearest(call(**more), 1.0)
+        return found.name if found is not None else ""
+
+    assert nearest(task_type="pay") == "tight"
+    assert nearest(task_type="look") == "wide"
+    admitted(policy, call(cost=95, task_type="look"), 0.0)
+    assert (nearest(task_type="pay", cost=1), nearest(task_type="pay", cost=6)) == ("wide", "wide")
+    assert nearest(task_type="pay", user="dave") == "tight"
+    assert quotas(wide, QuotaLimit(units=0, per_s=1, name="shut")).nearest(call(), 1.0) == ("shut", 0, 1, 0, 0.0)
+    assert quotas(QuotaLimit(concurrent=5)).nearest(call(), 1.0) is None
+
+
 def test_users_are_forgotten() -> None:
     """F110: the map is bounded and swept, what is under way stays; being asked creates nothing."""
     policy = quotas(PER_USER)

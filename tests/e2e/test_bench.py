@@ -18,6 +18,7 @@ from bench.figures import Figures, quantile
 from bench.http_figures import Measured, Round
 from bench.http_load import Took
 from bench.storm import Storm, peak
+from bench.waits import Figures as WaitFigures
 from tests.tidy.checkout import ROOT
 
 ASKED_FOR = {
@@ -60,6 +61,16 @@ def test_a_registration_storm_is_measured_in_one_command() -> None:
         assert storm.is_within_limit
         assert storm.tries >= storm.taken >= storm.registered_most > 0
     assert not psutil.Process().children(recursive=True)
+
+
+def test_the_wait_graph_is_measured_in_one_command() -> None:
+    """D2: `bench.waits --quick --json` ends by itself with every figure, and its scan found every knot there was."""
+    found = msgspec.json.decode(printed_by(sys.executable, "-m", "bench.waits", "--quick", "--json"), type=WaitFigures)
+    assert found.checks >= 1_000
+    assert 0 < found.insert_check_p50_us <= found.insert_check_p99_us
+    assert 0 < found.longest_loop_hold_ms <= found.whole_graph_100k_ms
+    assert found.chain_5000_ms > 0
+    assert found.knots > 1
 
 
 def test_a_peak_is_over_any_second() -> None:

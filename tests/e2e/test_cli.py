@@ -140,6 +140,21 @@ def test_the_configuration_is_checked_without_starting_anything(tmp_path: Path) 
     assert odd["remedy"].startswith("name a file")
 
 
+def test_all_mistakes_of_a_configuration_are_said_at_once(tmp_path: Path) -> None:
+    """F26: by `config check` with what is odd beside it, and by `serve`, which does not start."""
+    file = tmp_path / "gate.yaml"
+    file.write_text("store: memory\nretry: {max_atempts: 3, jitter_ms: many}\n", encoding="utf-8")
+    done = agentgate("config", "check", "--config", str(file))
+    assert (done.returncode, "store = memory" in done.stderr) == (2, True)
+    wrong = [line.removeprefix("error: ") for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(wrong) == 2
+    found = agentgate("config", "check", "--config", str(file), "--json")
+    said = json.loads(found.stdout)
+    assert (found.returncode, said["ok"], said["errors"], len(said["contradictions"])) == (2, False, wrong, 1)
+    refused = agentgate("serve", "--config", str(file))
+    assert (refused.returncode, refused.stderr.splitlines()) == (2, [f"agentgate: {line}" for line in wrong])
+
+
 def test_the_configuration_is_shown_with_its_origins(tmp_path: Path) -> None:
     """I7: `config show` tells values, where they come from and what bad ones do; `config schema` is a JSON document."""
     file = tmp_path / "gate.yaml"
@@ -220,6 +235,19 @@ def test_serve_run_call_and_look(tmp_path: Path) -> None:
             assert json.loads(agents.out.until("stopped"))["exit_code"] == 0
         assert gate.stop(signal.SIGINT) == 0
     assert all("shelf of" not in line for line in gate.err.all())
+
+
+def test_a_store_that_was_not_there_is_said_to_be_new(tmp_path: Path) -> None:
+    """I7: a misspelt path is seen on the first line, and a gate that finds its store says nothing of the kind."""
+    for name, said in (
+        ("sqlite:var/deep/gate.sqlite", " (new, in the new folder var/deep)"),
+        ("sqlite:var/deep/gate.sqlite", ""),
+        ("sqlite:var/deep/gates.sqlite", " (new)"),
+        ("memory", ""),
+    ):
+        with running("serve", "--port", "0", "--store", name, cwd=tmp_path) as gate:
+            assert gate.err.until("Ctrl-C").endswith(f", store {name}{said}; Ctrl-C stops it")
+            assert gate.stop() == 0
 
 
 def test_a_second_gate_on_the_same_store_says_so(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from agentgate import CallFailed, Gate
 from agentgate.adapters.http import HttpOptions, SystemHttp
-from agentgate.app import build, system_ports
+from agentgate.app import system_ports
+from agentgate.cli.gate import open_gate
 from agentgate.config import Settings, StoreOptions
 from agentgate.core.backoff import BackoffOptions
 from agentgate.core.breaker import BreakerOptions
@@ -23,7 +24,6 @@ from agentgate.core.presence import PresenceOptions
 from agentgate.gateway.http_options import HttpAgentOptions
 from agentgate.model import Skill
 from agentgate.server.options import ServerOptions
-from agentgate.server.service import ServerService
 from tests.integration.real_gate import Answer, RunningGate
 from tests.integration.wild_server import Behaviour, Visit, WildServer, answering, ok
 
@@ -79,16 +79,7 @@ async def quick_gate(
         settings = replace(settings, store=StoreOptions(url=f"sqlite:{store}"))
     ports = system_ports(settings)
     ports = replace(ports, http=http) if http is not None else ports
-    async with (
-        build(settings, ports) as platform,
-        ServerService(
-            settings.server,
-            gateway=platform.gateway,
-            directory=platform.directory,
-            spans=platform.spans,
-            clock=platform.clock,
-        ) as service,
-    ):
+    async with open_gate(settings, ports) as (platform, service):
         yield RunningGate(platform, service)
 
 

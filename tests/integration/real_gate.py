@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from agentgate import Agent
-from agentgate.app import Platform, build, system_ports
+from agentgate.app import Platform
+from agentgate.cli.gate import open_gate
 from agentgate.config import Settings, StoreOptions
 from agentgate.core.tokens import ID_BYTES, SECRET_BYTES, Token, hashed, written
 from agentgate.sdk.greeting import Identity
@@ -96,16 +97,7 @@ def _ask(port: int, method: str, path: str, headers: Mapping[str, str], body: st
 @contextlib.asynccontextmanager
 async def running_gate(store: str = "memory", **server: Any) -> AsyncIterator[RunningGate]:
     settings = Settings(server=ServerOptions(port=0, **server), store=StoreOptions(url=store))
-    async with (
-        build(settings, system_ports(settings)) as platform,
-        ServerService(
-            settings.server,
-            gateway=platform.gateway,
-            directory=platform.directory,
-            spans=platform.spans,
-            clock=platform.clock,
-        ) as service,
-    ):
+    async with open_gate(settings) as (platform, service):
         yield RunningGate(platform, service)
 
 

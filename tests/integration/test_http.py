@@ -151,6 +151,7 @@ async def test_names_are_data_and_never_markup() -> None:
             answer = await gate.get(path)
             assert "html" not in answer.headers["content-type"]
             assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["agentgate"] == "v1"
             assert answer.headers["content-security-policy"].startswith("default-src 'none'")
         assert (await gate.get("/v1/agents")).json["agents"][0]["agent"] == HOSTILE
 

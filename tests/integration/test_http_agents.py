@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from agentgate import CallFailed, Gate, OutcomeUnknown
+from tests.e2e.command import agentgate
 from tests.integration.http_agents import (
+    SHORT,
     ask,
     failing,
     heads,
@@ -19,6 +21,7 @@ from tests.integration.http_agents import (
     registered,
     task_type_of,
 )
+from tests.integration.real_gate import RunningGate
 from tests.integration.realtime import realtime
 from tests.integration.wild_server import Behaviour, Visit, answering, ok, wild_server
 
@@ -307,6 +310,47 @@ async def test_nobody_listening_is_not_sent() -> None:
 
 
 # --- what is shown
+
+
+async def seen(gate: RunningGate) -> tuple[str, bool, str]:
+    """The state of the one instance, whether it has answered, and its trouble."""
+    [agent] = (await ask(gate, "GET", "/v1/agents")).json["agents"]
+    [instance] = agent["instances"]
+    return instance["state"], instance["answered_s"] is not None, instance["trouble"]
+
+
+async def listed(gate: RunningGate) -> str:
+    """The line of `agentgate agents`."""
+    return (await asyncio.to_thread(agentgate, "agents", "--url", gate.url)).stdout.splitlines()[1]
+
+
+@realtime
+async def test_nothing_is_said_of_an_endpoint_that_has_not_answered() -> None:
+    """A1, A8: without a probe nobody knows whether it is there, until a call comes back, or does not."""
+    async with wild_server(echo) as server, quick_gate() as gate, Gate(gate.url, name="shop") as shop:
+        await register(gate, server)
+        assert await seen(gate) == ("registered", False, "")
+        assert "  registered, no answer yet  " in await listed(gate)
+        await shop.call("stock", "sell", "o1", 1)
+        await register(gate, server)
+        assert await seen(gate) == ("connected", True, "")
+        assert "  connected  " in await listed(gate)
+        await register(gate, "http://127.0.0.1:1")
+        assert (await failing(shop, "sell", "o2")).code == "agent_lost"
+        state, answered, trouble = await seen(gate)
+        assert (state, answered, "onnection refused" in trouble) == ("registered", False, True)
+        assert "registered, but " in await listed(gate)
+
+
+@realtime
+async def test_an_answered_probe_is_an_answer() -> None:
+    """A8: whatever it says; and a registration that only changes the card forgets nothing."""
+    async with wild_server(echo) as server, quick_gate(SHORT) as gate:
+        await register(gate, server, probe="/healthz")
+        await gate.until(lambda: next(iter(gate.platform.gateway.http_agents)).answered_at is not None)
+        await register(gate, server, probe="/healthz", concurrency=2)
+        _, answered, trouble = await seen(gate)
+        assert (answered, trouble) == (True, "")
 
 
 @realtime

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from agentgate import Agent, Context, Gate
+from agentgate.core.call_id import call_id
+from agentgate.model import KeyId
 from agentgate.server.patient_http import PatientHttp
 from tests.integration.real_gate import RunningGate, running_agent, running_gate
 from tests.integration.realtime import realtime
@@ -171,8 +173,12 @@ async def test_the_end_of_the_gate_leaves_no_caller_without_a_word() -> None:
             await gate.until(lambda: gate.platform.directory.resolve("default", "stock") is not None)
             calls = [group.create_task(gate.post("/v1/calls", body)) for body in bodies]
             await gate.until(lambda: len(gate.platform.gateway.units) == 2)
+            name = call_id(KeyId("default", "stock", "client", "rest", "o1", "run"))
+            calls.append(group.create_task(gate.get(f"/v1/calls/{name}", headers={"Prefer": "wait=30"})))
+            await gate.get("/healthz")  # it is at work by now
         agent.cancel()
-    keyed, read = (call.result() for call in calls)
+    keyed, read, asked = (call.result() for call in calls)
+    assert (asked.status, asked.json["status"]) == (202, "running")
     assert (keyed.status, keyed.json["status"]) == (202, "running")
     assert (read.status, read.json["code"]) == (503, "overloaded")
 

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentgate import Agent, Context
-from tests.e2e.command import agentgate
 from tests.integration.real_gate import running_agent, running_gate
 from tests.integration.realtime import realtime
 
@@ -76,48 +70,3 @@ async def test_a_call_made_in_a_handler_waits_for_its_end() -> None:
         assert (await gate.post("/v1/calls", body)).status == 202
         child = body | {"business_key": "o2", "token": "of a unit that is gone"}
         assert (await gate.post("/v1/calls", child)).status != 202
-
-
-class Stranger(BaseHTTPRequestHandler):
-    """Another server that answers JSON to everything."""
-
-    def do_GET(self) -> None:
-        self.answer(200, ["hello"])
-
-    def do_PUT(self) -> None:
-        self.answer(501, {"error": "no"})
-
-    def answer(self, status: int, value: Any) -> None:
-        body = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextlib.contextmanager
-def stranger() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Stranger)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-@pytest.mark.parametrize(
-    "command", ["agents", "breakers", "findings", "chains x", "calls list", "agents off x --reason y"]
-)
-def test_another_server_is_not_taken_for_a_gate(command: str, tmp_path: Path) -> None:
-    """I7: no stack trace and no half answer where the address is wrong, but what to look at."""
-    with stranger() as url:
-        done = agentgate(*command.split(), cwd=tmp_path, environ={"AGENTGATE_URL": url})
-    assert done.returncode == 3
-    assert "answers, but it is not a gate" in done.stderr
-    assert "Traceback" not in done.stderr

@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgate.config import KEYS, MECHANISMS, Given, Key, Loaded, Settings, contradictions, load, rows
-from agentgate.config.contradictions import RULES
+from agentgate.config import KEYS, MECHANISMS, Given, Key, Loaded, Settings, examine, load, rows
 from agentgate.config.keys import NOT_BUILT
 from agentgate.config.settings import PARTS
 from agentgate.config.source import read_scalar
@@ -167,7 +166,7 @@ REFUSED = [
     "mechanisms: {tracing: observe}",
     "mechanisms: {concurrency: off}",
     "mechanisms: {circuit_breaker: maybe}",
-    "mechanisms: {wait_graph: enforce}",
+    "mechanisms: {degradation: enforce}",
     "mechanisms: {retry: false}",
     "mechanisms: off",
     # lists of rows
@@ -181,7 +180,7 @@ REFUSED = [
     "quota: {limits: [[[[3]]]]}",
     "quota: {costs: {render: 3}}",
     # files that are none
-    "retry: {a: 1, a: 2}",
+    "retry: {max_attempts: 1, max_attempts: 2}",
     "- 1",
     "? [a]\n: 1",
     "retry: {",
@@ -195,6 +194,60 @@ def test_what_cannot_be_used_is_refused_with_place_and_remedy(tmp_path: Path, go
     """F26: a wrong key or value is refused at load, in one sentence that names the place and what would be right."""
     pages = [f"{text[:80]}\n    => {refusal(tmp_path, text)}\n" for text in REFUSED]
     golden("config_refusals.txt", "\n".join(pages))
+
+
+SEVERAL = """
+circuit_breaker: {eror_ratio: 0.3, backlog: many, open_seconds: 30, open_max_seconds: 20, half_open_max: 0}
+retry: {max_attempts: 99, jitter_ms: -1, max_attempts: 3}
+server: {host: '0.0.0.0', port: 70000}
+mechanisms: {retry: maybe, tracing: observe, idempotency: off}
+quota: {limits: [[[[3]]]]}
+stor: memory
+"""
+
+
+def test_everything_that_is_wrong_is_named_at_once(tmp_path: Path) -> None:
+    """F26: unknown keys, bad values and what cannot be together, each with its place; one look is enough."""
+    with pytest.raises(ConfigError) as raised:
+        loaded(tmp_path, SEVERAL, {"AGENTGATE__CALLS__PEERS_MAX": "x"})
+    sentences = [flaw.replace(f"{tmp_path}/", "") for flaw in raised.value.flaws]
+    assert str(raised.value).splitlines() == list(raised.value.flaws)
+    for start in (
+        "gate.yaml:2: there is no key circuit_breaker.eror_ratio; did you mean circuit_breaker.error_ratio?",
+        "gate.yaml:2: circuit_breaker.backlog must be a whole number or off",
+        "gate.yaml:2: circuit_breaker.half_open_max cannot be 0",
+        "open_max_s (20) must not be below open_s (30); given together",
+        "gate.yaml:3: retry.max_attempts is given twice",
+        "gate.yaml:3: retry.max_attempts cannot be 99",
+        "gate.yaml:3: retry.jitter_ms cannot be -1",
+        "gate.yaml:4: server.host cannot be '0.0.0.0'",
+        "gate.yaml:4: server.port cannot be 70000",
+        "gate.yaml:5: mechanisms.retry can be",
+        "gate.yaml:5: mechanisms.tracing can be",
+        "gate.yaml:6: is nested too deeply",
+        "gate.yaml:7: there is no key stor; did you mean store?",
+        "AGENTGATE__CALLS__PEERS_MAX: calls.peers_max must be a whole number",
+    ):
+        [found] = [sentence for sentence in sentences if sentence.startswith(start)]
+        sentences.remove(found)
+    assert sentences == []
+
+
+def test_what_is_right_is_read_beside_what_is_wrong(tmp_path: Path) -> None:
+    """I7: the good keys of a bad file are looked at too, and nothing is said of those that are left out."""
+    (tmp_path / "gate.yaml").write_text(SEVERAL, encoding="utf-8")
+    read, flaws, unusable = examine(tmp_path / "gate.yaml")
+    assert read.settings.mechanisms["idempotency"] == "off"
+    assert read.origins == {"mechanisms.idempotency": f"{tmp_path}/gate.yaml:5"}
+    assert read.settings == replace(Settings(), mechanisms=read.settings.mechanisms)
+    assert (len(flaws), len(unusable)) == (13, 12)  # two keys are refused together, two values have no key to name
+
+
+def test_a_file_of_mistakes_is_no_flood(tmp_path: Path) -> None:
+    """I7: however many there are, some are named and the others counted, in a moment."""
+    (tmp_path / "gate.yaml").write_text("retry:\n" + "".join(f"  k{n}: 1\n" for n in range(5_000)), encoding="utf-8")
+    flaws = examine(tmp_path / "gate.yaml").flaws
+    assert (len(flaws), flaws[-1]) == (51, "and 4950 more")
 
 
 def test_the_environment_is_refused_by_its_own_name(tmp_path: Path) -> None:
@@ -298,73 +351,6 @@ def test_every_switch_knows_exactly_its_modes(name: str) -> None:
             with pytest.raises(ConfigError):
                 load(None, {}, [item])
     assert Settings().mechanisms[name] == ("enforce" if MECHANISMS[name].built else "off")
-
-
-# --- what is allowed and odd
-
-ODD = {
-    "store: memory": ["store"],
-    "mechanisms: {idempotency: off}": ["mechanisms.idempotency"],
-    "idempotency: {ttl_hours: 0.005}": ["idempotency.ttl_hours", "calls.root_deadline_seconds"],
-    "tracing: {keep_days: 1}\nidempotency: {ttl_hours: 48}": ["tracing.keep_days", "idempotency.ttl_hours"],
-    "calls: {recovery_seconds: 5}": ["calls.recovery_seconds", "presence.expected_seconds"],
-    "calls: {silent_seconds: 3}": ["calls.silent_seconds", "presence.beat_seconds"],
-    "server: {idle_seconds: 5}": ["server.idle_seconds", "presence.silent_seconds"],
-    "server: {frame_bytes_max: 400000}": ["server.frame_bytes_max", "payload.bytes_max"],
-    "dynamic_timeout: {safety_factor: 1.3}": ["dynamic_timeout.safety_factor"],
-    "dynamic_timeout: {default_ms: 31000}": ["calls.root_deadline_seconds", "dynamic_timeout.default_ms"],
-    "dynamic_timeout: {max_ms: 31000}\ncircuit_breaker: {trial_timeout_seconds: 31}": [
-        "dynamic_timeout.max_ms", "calls.root_deadline_seconds"
-    ],
-    "circuit_breaker: {trial_timeout_seconds: 20}": ["circuit_breaker.trial_timeout_seconds", "dynamic_timeout.max_ms"],
-    "dynamic_timeout: {heavy_max_ms: 200000}": [
-        "circuit_breaker.heavy_trial_timeout_seconds", "dynamic_timeout.heavy_max_ms"
-    ],
-    "circuit_breaker: {outcomes_min: 13000}": ["circuit_breaker.outcomes_min", "rate_limit.per_second"],
-    "concurrency: {ejection_faults: 5}": ["concurrency.ejection_faults", "circuit_breaker.faults_in_a_row"],
-    "concurrency: {queue_max: 3000}": ["concurrency.queue_max", "calls.root_deadline_seconds"],
-    "retry: {max_attempts: 10}": ["retry.max_attempts", "calls.root_deadline_seconds"],
-    "retry: {backoff_base_ms: 2000, backoff_max_ms: 1000}": ["retry.backoff_base_ms", "retry.backoff_max_ms"],
-    "chain_guard: {fan_out_max: 150, calls_max: 100}": ["chain_guard.calls_max", "chain_guard.fan_out_max"],
-    "rate_limit: {burst: 10}": ["rate_limit.burst", "chain_guard.fan_out_max"],
-    "mechanisms: {retry: observe}": ["mechanisms.retry"],
-    "agents: {probe_seconds: 4}": ["presence.silent_seconds", "agents.probe_seconds"],
-    "server: {host: '10.0.0.1', tokens: tokens.json}": ["server.host"],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("text", sorted(ODD))
-def test_contradictions_are_named_and_allowed(tmp_path: Path, text: str) -> None:
-    """I7: settings that make no sense together load, and `config check` names them, their values, where those come
-    from, why they do not go together, and what to do.
-    """
-    read = loaded(tmp_path, text)
-    [odd] = contradictions(read)
-    assert [row.name for row in odd.keys] == ODD[text]
-    assert any("gate.yaml:" in row.origin for row in odd.keys)
-    for row in odd.keys:
-        assert f"{row.name} = {row.value} ({row.origin})" in odd.text
-    assert odd.text.endswith(f": {odd.why}; {odd.remedy}")
-
-
-def test_every_mechanism_that_is_left_observing_is_named(tmp_path: Path) -> None:
-    """I2: observe is a step on the way, and `config check` says which mechanisms are still on it."""
-    observed = [name for name, known in MECHANISMS.items() if "observe" in known.modes]
-    text = f"mechanisms: {{{', '.join(f'{name}: observe' for name in observed)}}}"
-    named = [row.name for odd in contradictions(loaded(tmp_path, text)) for row in odd.keys]
-    assert named == [f"mechanisms.{name}" for name in observed]
-
-
-def test_no_contradiction_is_without_its_test(tmp_path: Path) -> None:
-    """I7: every line of the table has an example above."""
-    shown = {tuple(keys) for keys in ODD.values()}
-    rest = {rule.keys for rule in RULES} - shown
-    assert all(keys[0].startswith("mechanisms.") for keys in rest)
-
-
-def test_the_defaults_do_not_contradict_each_other() -> None:
-    """A default configuration has nothing to warn of."""
-    assert contradictions(load()) == []
 
 
 def test_what_can_never_be_right_is_refused(tmp_path: Path) -> None:

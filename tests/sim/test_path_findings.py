@@ -117,3 +117,42 @@ def test_an_open_breaker_is_reported() -> None:
             assert (subject, count, 8 <= evidence["open_s"] <= 12) == ("bank.pay", 1, True)
 
     play(story)
+
+
+def test_processes_that_share_a_name_are_reported() -> None:
+    """A8: two agents, or two clients, under one instance name throw each other out, and nobody else would say so."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            for name, skills in (("bank", SKILLS), ("shop", ())):
+                twins = [WirePeer(platform, name, skills=skills, instance=f"{name}-1", pid=pid) for pid in (7, 8)]
+                twins[0].connect()
+                for turn in range(1, 5):
+                    await asyncio.sleep(1)
+                    twins[turn % 2].connect()
+                    assert twins[(turn + 1) % 2].closed_because == "a newer connection of the same instance took over"
+                    assert len(noticed(platform, "instance_name_shared")) == (turn >= 3) + (name == "shop")
+            assert noticed(platform, "instance_name_shared") == [
+                ("shop/shop-1", 2, {"takeovers": 4, "pids": [7, 8]}),
+                ("bank/bank-1", 2, {"takeovers": 4, "pids": [7, 8]}),
+            ]
+
+    play(story)
+
+
+def test_a_process_that_comes_back_shares_its_name_with_nobody() -> None:
+    """A8: connections that broke, or fell silent, are no takeovers, however many."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            bank = WirePeer(platform, "bank", skills=SKILLS).connect()
+            for _ in range(5):
+                bank.session.closed()
+                bank.connect()
+            for _ in range(3):
+                bank.fall_silent()
+                await asyncio.sleep(8)
+                bank.connect()
+            assert noticed(platform, "instance_name_shared") == []
+
+    play(story)

@@ -14,8 +14,8 @@ from agentgate.core.call_id import call_id
 from agentgate.model import NEIGHBOUR, Identity, KeyId
 from agentgate.server.problems import Refused
 from agentgate.server.settle import Settled, settle
-from tests.sim.http_caller import HttpCaller
-from tests.sim.wire_peer import SKILLS, WirePeer, gate, play
+from tests.sim.http_caller import Answered, HttpCaller
+from tests.sim.wire_peer import SKILLS, Invoked, WirePeer, gate, play
 
 KEY = KeyId("default", "bank", "client", "pay", "o1", "run")
 NAME = call_id(KEY)
@@ -29,6 +29,13 @@ async def say(platform: Platform, word: Any, *, name: str = NAME, by: Identity =
         return await settle(platform.gateway, name, body, by)
     except Refused as refused:
         return refused.error.code
+
+
+async def advice(platform: Platform, word: Any) -> str:
+    """What a refusal tells the operator to do."""
+    with pytest.raises(Refused) as refused:
+        await settle(platform.gateway, NAME, msgspec.json.encode(word), NEIGHBOUR)
+    return refused.value.error.advice
 
 
 async def lost(platform: Platform, task_type: str = "pay") -> tuple[WirePeer, HttpCaller]:
@@ -46,6 +53,12 @@ async def lost(platform: Platform, task_type: str = "pay") -> tuple[WirePeer, Ht
         answered = await shop.look(answered.body["id"], prefer="wait=30")
     assert (answered.status, answered.code) == (502, "outcome_unknown")
     return two, shop
+
+
+async def start(shop: HttpCaller, bank: WirePeer, key: str) -> tuple[Invoked, asyncio.Task[Answered]]:
+    """A call whose unit runs."""
+    call = shop.pay(key)
+    return await bank.next(), call
 
 
 @pytest.mark.parametrize(
@@ -73,6 +86,8 @@ def test_everybody_is_told_what_the_operator_says(word: dict[str, Any], status: 
                 assert answered.body.get("value", answered.body.get("detail")) == said
             assert bank.invoked.empty()
             assert await say(platform, {"as": "not_done"}) == "version_conflict"
+            todo = "needs its own `action`" if status == 200 else "with `again` runs it anew"
+            assert todo in await advice(platform, {"as": "not_done"})
 
     play(story)
 
@@ -84,6 +99,7 @@ def test_what_did_not_happen_runs_again() -> None:
         async with gate() as platform:
             bank, shop = await lost(platform)
             assert await say(platform, {"as": "not_done"}) == Settled(id=NAME, key="client:pay:o1:run", state="none")
+            assert "the key is free" in await advice(platform, {"as": "not_done"})
             assert (await shop.look(NAME)).status in (404, 502)  # nothing is known any more, but that it was lost
             call = shop.pay("o1")
             bank.answer(await bank.next(), "paid")
@@ -107,7 +123,7 @@ def test_a_settled_failure_may_be_run_again() -> None:
 
 
 def test_only_what_is_unknown_can_be_settled() -> None:
-    """C4: a call that runs, one that is over and one that never was are refused, each with its own code."""
+    """C4: a call that runs or queues, one that is over and one that never was are refused, each with its own code."""
 
     async def story() -> None:
         async with gate() as platform:
@@ -120,6 +136,14 @@ def test_only_what_is_unknown_can_be_settled() -> None:
             assert await say(platform, word) == "in_progress"
             bank.answer(unit, "paid")
             assert (await call).status == 200
+            waiting = WirePeer(platform, "vault", skills=SKILLS, concurrency=1).connect()
+            first, second = (shop.pay(key, target="vault") for key in ("o1", "o2"))
+            unit = await waiting.next()
+            queued = call_id(KEY._replace(target="vault", business_key="o2"))
+            assert await say(platform, word, name=queued) == "in_progress"
+            waiting.answer(unit, "kept")
+            waiting.answer(await waiting.next(), "kept")
+            assert [(await first).status, (await second).status] == [200, 200]
             assert await say(platform, word) == "version_conflict"
             assert await say(platform, word, by=Identity(tenant="other", name="olga")) == "not_found"
 
@@ -168,6 +192,58 @@ def test_whoever_waits_for_a_check_is_told_what_the_operator_says() -> None:
             assert (told.status, told.body["value"], owner.done()) == (200, "seen", False)
             bank.answer(check, error="rejected")
             assert (await owner).body["value"] == "seen"
+            assert bank.invoked.empty()
+
+    play(story)
+
+
+def test_whoever_joined_goes_on_when_it_did_not_happen() -> None:
+    """C2, C4: "not done" frees the key for those in the air too; whichever comes to the target first, it runs once."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            bank, shop = await lost(platform, "ship")
+            await asyncio.sleep(10)
+            busy = [await start(shop, bank, f"b{number}") for number in range(7)]
+            owner = shop.pay("o1", task_type="ship", priority=9)
+            check = await bank.next()
+            ahead = shop.pay("b8", priority=9)  # takes the slot that the check leaves
+            joiner = shop.pay("o1", task_type="ship", priority=2)
+            await asyncio.sleep(0.1)
+            name = call_id(KEY._replace(task_type="ship"))
+            assert isinstance(await say(platform, {"as": "not_done"}, name=name), Settled)
+            bank.answer(check, None)
+            bank.answer(await bank.next(), "paid")
+            shipping = await bank.next()
+            for unit, _ in busy:  # now there is a slot for everybody
+                bank.answer(unit, "paid")
+            await asyncio.sleep(0.1)
+            bank.answer(shipping, "shipped")
+            assert [(await call).body.get("value") for call in (owner, joiner)] == ["shipped", "shipped"]
+            assert [(await call).status for call in (ahead, *(call for _, call in busy))] == [200] * 8
+            assert bank.invoked.empty()
+
+    play(story)
+
+
+@pytest.mark.parametrize("turns", range(16))
+def test_callers_that_come_with_the_word_run_once(turns: int) -> None:
+    """C2, C4: whenever callers come while the key is freed, they hear that it is lost, or share its one new run."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            bank, shop = await lost(platform)
+            word = asyncio.create_task(say(platform, {"as": "not_done"}))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            calls = [shop.pay("o1") for _ in range(2)]
+            assert isinstance(await word, Settled)
+            await asyncio.sleep(0.1)
+            assert bank.invoked.qsize() <= 1
+            if not bank.invoked.empty():
+                bank.answer(await bank.next(), "paid")
+            answers = [await call for call in calls]
+            assert {answer.code or answer.body["value"] for answer in answers} <= {"outcome_unknown", "paid"}
             assert bank.invoked.empty()
 
     play(story)

@@ -84,11 +84,13 @@ class WirePeer:
         tier: Any = "standard",
         identity: Identity = NEIGHBOUR,
         instance: str = "",
+        pid: int = 0,
     ) -> None:
         self.platform = platform
         self.name = name
         self.identity = identity
         self.instance = instance or f"{name}-{next(self._instances)}"
+        self.pid = pid
         self.card = Card(agent=name, skills=skills, concurrency=concurrency, tier=tier) if skills else None
         self.invoked: asyncio.Queue[Invoked] = asyncio.Queue(1000)
         self.messages: list[dict[str, Any]] = []
@@ -109,6 +111,7 @@ class WirePeer:
             "instance": self.instance,
             "units": units,
             "calls": list(self._calls),
+            "pid": self.pid,
             **({"card": self.card} if self.card else {}),
         }
         self.send(method="hello", id="hello", params=hello)

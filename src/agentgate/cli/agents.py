@@ -164,7 +164,7 @@ def _switch(agent: str, url: str | None, wanted: dict[str, Any], *, as_json: boo
 
 
 def _row(agent: dict[str, Any]) -> tuple[object, ...]:
-    states = Counter(instance["state"] for instance in agent["instances"])
+    states = Counter(map(_state_of, agent["instances"]))
     state = ", ".join(
         state if count == len(agent["instances"]) else f"{count} {state}" for state, count in states.items()
     )
@@ -174,6 +174,14 @@ def _row(agent: dict[str, Any]) -> tuple[object, ...]:
     more = len(agent["skills"]) - len(named)
     handles = ", ".join(named) + (f", {more} more" if more > 0 else "")
     return agent["agent"], agent["tier"], len(agent["instances"]), state, _reached_by(agent), handles
+
+
+def _state_of(instance: dict[str, Any]) -> str:
+    """In words; of an HTTP instance there is no link to be seen, but what has come back."""
+    state: str = instance["state"]
+    if trouble := instance["trouble"]:
+        return f"{state}, but {trouble}"
+    return f"{state}, no answer yet" if state == "registered" else state
 
 
 def _reached_by(agent: dict[str, Any]) -> str:

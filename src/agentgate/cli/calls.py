@@ -87,8 +87,8 @@ def show(key: KeyOrId, *, target: Target = "", url: Url = None, as_json: AsJson 
 
     Example: agentgate calls show shop:confirm:order_123:run
     """
-    status, answer = gate_api.ask(url, "v1", "calls", _id_of(url, key, target, None))
-    if not isinstance(answer, dict) or answer.get("code") in ("not_found", "forbidden"):
+    status, answer = gate_api.ask(url, "v1", "calls", _id_of(url, key, target))
+    if answer.get("code") in ("not_found", "forbidden"):
         raise CommandError(f"nothing is known of {key!r}; `agentgate calls list` shows what there is")
     if as_json:
         print_json(answer)
@@ -124,7 +124,8 @@ def settle(
     Example: agentgate calls settle shop:confirm:order_123:run --as done --value '{"receipt": "r-17"}'
     """
     body = _word(word, value, detail)
-    settled = gate_api.send(url, body, "v1", "calls", _id_of(url, key, target, State.UNKNOWN), "settle")
+    # A key may have been called at several targets: meant is the lost one. If there is none, the gate says what is.
+    settled = gate_api.send(url, body, "v1", "calls", _id_of(url, key, target, State.UNKNOWN, None), "settle")
     if as_json:
         print_json(settled)
     else:
@@ -145,10 +146,23 @@ def _word(word: Word, value: str, detail: str) -> dict[str, Any]:
     return {"as": "failed", "detail": detail} if word is Word.FAILED else {"as": "not_done"}
 
 
-def _id_of(url: str | None, key: str, target: str, state: State | None) -> str:
-    """The id of the call with this key; the id itself is taken as it is."""
+def _id_of(url: str | None, key: str, target: str, *states: State | None) -> str:
+    """The id of the call with this key, in the first of these states that has one; the id itself is taken as it is."""
     if key.count(":") != SEPARATORS:
         return key
+    for state in states or (None,):
+        found = _ids_of(url, key, target, state)
+        if len(found) > 1:
+            named = ", --target ".join(sorted(found))
+            raise CommandError(f"{key!r} was called at several: choose with --target {named}")
+        if found:
+            return found.popitem()[1]
+    at = f" at {target}" if target else ""
+    raise CommandError(f"there is no call {key!r}{at}; `agentgate calls list` shows what there is")
+
+
+def _ids_of(url: str | None, key: str, target: str, state: State | None) -> dict[str, str]:
+    """The ids of the calls with this key, by target."""
     found: dict[str, str] = {}
     after = None
     for _ in range(PAGES_MAX):
@@ -158,13 +172,7 @@ def _id_of(url: str | None, key: str, target: str, state: State | None) -> str:
         after = page["next"]
         if after is None:
             break
-    if not found:
-        which = "with an unknown outcome " if state is State.UNKNOWN else ""
-        raise CommandError(f"there is no call {which}{key!r}; `agentgate calls list` shows what there is")
-    if len(found) > 1:
-        raise CommandError(f"{key!r} was called at several: choose with --target {', --target '.join(sorted(found))}")
-    [name] = found.values()
-    return name
+    return found
 
 
 def _row(call: dict[str, Any]) -> tuple[object, ...]:

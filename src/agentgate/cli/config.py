@@ -26,23 +26,29 @@ def options() -> None:
 
 @config.command()
 def check(file: ConfigFile = None, *, as_json: AsJson = False) -> None:
-    """Read the configuration as `serve` would, and say what is odd.
+    """Say all that is wrong or odd in the configuration, as `serve` would read it.
 
-    A setting that cannot be used ends with exit code 2 and says where it stands and what would be right.
+    Settings that cannot be used end with exit code 2; of each is said where it stands and what would be right.
 
     Example: agentgate config check --config agentgate.yaml
     """
-    from agentgate.config import contradictions, load
+    from agentgate.config import contradictions, examine
 
-    loaded = load(file, os.environ)
-    odd = contradictions(loaded)
+    loaded, flaws, unusable = examine(file, os.environ)
+    odd = [one for one in contradictions(loaded) if unusable.isdisjoint(row.name for row in one.keys)]
     if as_json:
         found = [{"keys": [_given(row) for row in one.keys], "why": one.why, "remedy": one.remedy} for one in odd]
-        print_json({"ok": True, "given": loaded.origins, "notes": loaded.notes, "contradictions": found})
-        return
-    for note in (*loaded.notes, *(one.text for one in odd)):
-        say(f"note: {note}")
-    say(f"the configuration is good: {len(loaded.origins)} keys given, everything else is the default")
+        good = {"ok": not flaws, "given": loaded.origins, "notes": loaded.notes, "contradictions": found}
+        print_json({**good, "errors": flaws})
+    else:
+        for note in (*loaded.notes, *(one.text for one in odd)):
+            say(f"note: {note}")
+        for flaw in flaws:
+            say(f"error: {flaw}")
+    if flaws:
+        raise typer.Exit(exits.MISUSED)
+    if not as_json:
+        say(f"the configuration is good: {len(loaded.origins)} keys given, everything else is the default")
 
 
 @config.command()

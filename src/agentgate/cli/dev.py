@@ -36,10 +36,11 @@ def dev(
     check_files(files)
     settings = gate.read_settings(config, host, port, store)
     gate.start_logs(log_level)
+    store_said = gate.store_of(settings)
 
     async def main() -> None:
-        async with gate.open_gate(settings) as server:
-            say(f"agentgate {server.url}, store {settings.store.url}; Ctrl-C stops everything")
+        async with gate.open_gate(settings) as (_, server):
+            say(f"agentgate {server.url}, {store_said}; Ctrl-C stops everything")
             supervisor = make_supervisor(
                 files,
                 {**os.environ, "AGENTGATE_URL": server.url},

@@ -15,6 +15,7 @@ from agentgate.cli.exits import CommandError
 from agentgate.config import Given, Settings, load
 
 if TYPE_CHECKING:
+    from agentgate.app import Platform, Ports
     from agentgate.server.service import ServerService
 
 T = TypeVar("T")
@@ -40,6 +41,17 @@ def read_settings(
     return load(file, os.environ, given).settings
 
 
+def store_of(settings: Settings) -> str:
+    """The store in words; to be asked before it is opened, which makes what is not there yet.
+
+    A gate that begins anew because a path was misspelt has forgotten every key; so it says that it does.
+    """
+    path, url = settings.store.path, settings.store.url
+    if path is None or path.exists():
+        return f"store {url}"
+    return f"store {url} (new)" if path.parent.exists() else f"store {url} (new, in the new folder {path.parent})"
+
+
 def start_logs(level: str) -> None:
     """Logs of this process; raises `CommandError` for a level that does not exist."""
     from agentgate.server.logs import Level, configure_logs
@@ -60,13 +72,13 @@ def run_gate(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
 
 @contextlib.asynccontextmanager
-async def open_gate(settings: Settings) -> AsyncIterator[ServerService]:
-    """A platform with its server; leaving it drains and stops both."""
+async def open_gate(settings: Settings, ports: Ports | None = None) -> AsyncIterator[tuple[Platform, ServerService]]:
+    """A platform, in the real outside world if `ports` are none, with its server; leaving it drains and stops both."""
     from agentgate.app import build, system_ports
     from agentgate.server.service import ServerService
 
     async with (
-        build(settings, system_ports(settings)) as platform,
+        build(settings, ports or system_ports(settings)) as platform,
         ServerService(
             settings.server,
             gateway=platform.gateway,
@@ -75,7 +87,7 @@ async def open_gate(settings: Settings) -> AsyncIterator[ServerService]:
             clock=platform.clock,
         ) as server,
     ):
-        yield server
+        yield platform, server
 
 
 def calm_collector() -> None:

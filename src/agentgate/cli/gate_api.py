@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 from agentgate.cli import exits
 from agentgate.cli.exits import CommandError
 from agentgate.sdk.credentials import credentials
+from agentgate.server.access import GATE_NAME
 
 URL_DEFAULT: Final = "http://127.0.0.1:7070"
 TIMEOUT_S: Final = 10.0
@@ -23,7 +24,7 @@ TOKEN_STATUSES: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 ANSWER_BYTES_MAX: Final = 67_108_864  # a thousand spans are a few MiB
 
 
-NOT_A_GATE: Final = "{} answers, but it is not a gate; set AGENTGATE_URL or --url"
+NOT_A_GATE: Final = "{} answers, but it is not an AgentGate gate; set AGENTGATE_URL or --url to where one is"
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -47,7 +48,7 @@ def base_url(url: str | None) -> str:
 def read(url: str | None, *path: str, missing_ok: bool = False, query: Mapping[str, object] | None = None) -> Any:
     """The JSON answer of a path, each part of it quoted; None when there is no such thing and that is `missing_ok`."""
     status, document = ask(url, *path, query=query)
-    if status == HTTPStatus.NOT_FOUND and missing_ok and _is_refusal(document):
+    if status == HTTPStatus.NOT_FOUND and missing_ok:
         return None
     return _unless_refused(url, status, document)
 
@@ -74,7 +75,7 @@ def ask(
     body: bytes | None = None,
     method: str | None = None,
 ) -> tuple[int, Any]:
-    """Status and JSON of an answer, whatever it says; None for what is no JSON."""
+    """Status and JSON of a gate's answer: what was asked for, or an error document; nobody else's is let through."""
     base = base_url(url)
     address = base + "/" + "/".join(quote(part, safe="") for part in path)
     if given := {name: value for name, value in (query or {}).items() if value not in (None, "")}:
@@ -87,13 +88,17 @@ def ask(
     )
     try:
         with _opener.open(request, timeout=TIMEOUT_S) as answer:
-            return answer.status, json.loads(_body(answer))
+            if GATE_NAME in answer.headers:
+                return answer.status, json.loads(_body(answer))
     except urllib.error.HTTPError as error:
-        return error.code, _document(error)
+        document = _document(error)
+        if _is_refusal(document):
+            return error.code, document
     except (OSError, HTTPException) as error:
         raise CommandError(f"no gate answers at {base} ({_reason(error)}); {WHAT_TO_TYPE}", exits.NO_GATE) from None
-    except ValueError:
-        raise CommandError(NOT_A_GATE.format(base), exits.NO_GATE) from None
+    except ValueError:  # no JSON
+        pass
+    raise CommandError(NOT_A_GATE.format(base), exits.NO_GATE)
 
 
 def _body(answer: HTTPResponse | urllib.error.HTTPError) -> bytes:
@@ -104,10 +109,8 @@ def _body(answer: HTTPResponse | urllib.error.HTTPError) -> bytes:
 
 
 def _unless_refused(url: str | None, status: int, document: Any) -> Any:
-    if status < HTTPStatus.BAD_REQUEST and isinstance(document, dict):
+    if status < HTTPStatus.BAD_REQUEST:
         return document
-    if not _is_refusal(document):
-        raise CommandError(NOT_A_GATE.format(base_url(url)), exits.NO_GATE)
     detail = document["detail"] or document["title"]
     said = f"{detail}{'' if detail.endswith('.') else '.'} {document['advice']}".strip()
     raise CommandError(f"{base_url(url)}: {said}", exits.MISUSED if status in TOKEN_STATUSES else exits.FAILED)
@@ -121,7 +124,7 @@ def _is_refusal(document: Any) -> bool:
 def _document(error: urllib.error.HTTPError) -> Any:
     try:
         return json.loads(_body(error))
-    except (ValueError, OSError):
+    except (ValueError, RecursionError, OSError, HTTPException):
         return None
 
 

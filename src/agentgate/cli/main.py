@@ -107,5 +107,6 @@ def _explain(error: Exception) -> int:
     if "--json" in sys.argv:
         print_json({"error": str(error), "exit_code": code}, in_one_line=True)
     else:
-        say(f"agentgate: {error}")
+        for sentence in error.flaws if isinstance(error, ConfigError) else [error]:
+            say(f"agentgate: {sentence}")
     return code

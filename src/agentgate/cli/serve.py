@@ -29,14 +29,15 @@ def serve(
 
     settings = gate.read_settings(config, host, port, store, tokens)
     gate.start_logs(log_level)
+    store_said = gate.store_of(settings)
 
     async def main() -> None:
         stop = stop_signal()
-        async with gate.open_gate(settings) as server:
+        async with gate.open_gate(settings) as (_, server):
             if as_json:
                 print_json({"url": server.url}, in_one_line=True)
             else:
-                say(f"agentgate {server.url}, store {settings.store.url}; Ctrl-C stops it")
+                say(f"agentgate {server.url}, {store_said}; Ctrl-C stops it")
             await stop.wait()
             say("agentgate stops: it takes nothing new and lets running calls end; Ctrl-C again stops it at once")
 

@@ -4,7 +4,7 @@ from agentgate.config.contradictions import Contradiction, contradictions
 from agentgate.config.describe import Row, rows
 from agentgate.config.key import Key
 from agentgate.config.keys import KEYS
-from agentgate.config.loader import Loaded, load
+from agentgate.config.loader import Examined, Loaded, examine, load
 from agentgate.config.mechanisms import MECHANISMS
 from agentgate.config.schema import schema
 from agentgate.config.settings import Settings, StoreOptions
@@ -14,6 +14,7 @@ __all__ = [
     "KEYS",
     "MECHANISMS",
     "Contradiction",
+    "Examined",
     "Given",
     "Key",
     "Loaded",
@@ -21,6 +22,7 @@ __all__ = [
     "Settings",
     "StoreOptions",
     "contradictions",
+    "examine",
     "load",
     "rows",
     "schema",

@@ -59,8 +59,11 @@ def read_environment(environ: Mapping[str, str]) -> list[Given]:
     ]
 
 
-def read_file(path: Path) -> list[Given]:
-    """Every value of a YAML file; raises `ConfigError` for a file that cannot be read as one."""
+def read_file(path: Path, flaws: list[str]) -> list[Given]:
+    """Every value of a YAML file; what cannot be read in it is left out, and said in `flaws`.
+
+    Raises `ConfigError` for a file that cannot be read as one.
+    """
     root = _parse(path)
     if root is None:
         return []
@@ -68,7 +71,7 @@ def read_file(path: Path) -> list[Given]:
         raise ConfigError(
             f"{_place(path, root)}: a configuration is a mapping of sections, not a list or a single value"
         )
-    return list(_flatten(path, root, "", 1))
+    return list(_flatten(path, root, "", flaws))
 
 
 def _parse(path: Path) -> yaml.Node | None:
@@ -91,19 +94,24 @@ def _parse(path: Path) -> yaml.Node | None:
         raise ConfigError(f"{path}: is not valid YAML: control characters, or nested too deeply") from None
 
 
-def _flatten(path: Path, mapping: yaml.MappingNode, prefix: str, depth: int) -> Iterator[Given]:
+def _flatten(path: Path, mapping: yaml.MappingNode, prefix: str, flaws: list[str], depth: int = 1) -> Iterator[Given]:
     seen: set[str] = set()
     for key, value in mapping.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise ConfigError(f"{_place(path, key)}: a key is a word, not a list or a mapping")
+            flaws.append(f"{_place(path, key)}: a key is a word, not a list or a mapping")
+            continue
         name = prefix + key.value
         if name in seen:
-            raise ConfigError(f"{_place(path, key)}: {name} is given twice")
+            flaws.append(f"{_place(path, key)}: {name} is given twice")
+            continue
         seen.add(name)
         if isinstance(value, yaml.MappingNode) and depth < DEPTH_MAX:
-            yield from _flatten(path, value, name + ".", depth + 1)
-        else:
+            yield from _flatten(path, value, name + ".", flaws, depth + 1)
+            continue
+        try:
             yield Given(name, _value(path, value), _place(path, key))
+        except ConfigError as flaw:
+            flaws.append(str(flaw))
 
 
 def _value(path: Path, node: yaml.Node) -> Value:

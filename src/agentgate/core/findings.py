@@ -67,6 +67,12 @@ KINDS: Final[dict[str, Kind]] = {
         "Look at the cycle: let one of them pass on what the other needs instead of asking back, or let its handler "
         "wait without holding a slot (`async def`).",
     ),
+    "instance_name_shared": Kind(
+        "several processes say they are the same instance, and take each other's connection over again and again",
+        "`takeovers` of standing connections within the last minute, `pids`: the process ids that said so",
+        "Give every process an instance name of its own (left to the SDK, it is random), or stop the one that was "
+        "started twice. If there is only one, look for a network that breaks its connections on one side.",
+    ),
     "breaker_opened": Kind(
         "a target failed so often that it is left alone for a while",
         "`open_s`: how long it is left alone this time",

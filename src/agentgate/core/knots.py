@@ -51,8 +51,13 @@ class View:
     def groups(self, node: Node) -> Sequence[Group]:
         """What the node waits for, as of now."""
         if isinstance(node, str):
-            waits = self.waits_of(node)
-            return waits[0].aim.groups() if len(waits) == 1 else [group for one in waits for group in one.aim.groups()]
+            suspected, older_than = self._suspected, self._older_than
+            found: Sequence[Group] = ()
+            for wait in self.waits.get(node, ()):
+                if (suspected or wait.certain) and wait.since <= older_than:
+                    groups = wait.aim.groups()
+                    found = [*found, *groups] if found else groups
+            return found
         if isinstance(node, OpenWait):
             return node.aim.groups()
         holders = node.holders()

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import ceil, isfinite
+from math import ceil, inf, isfinite
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -264,6 +264,10 @@ class Quotas:
             found.append(Standing(limit.title, limit.units, limit.per_s, max(0.0, limit.units - window.used), reset_s))
         return found
 
+    def nearest(self, call: Call, now: float) -> Standing | None:
+        """The limit in units that one more call like this would bring nearest to its end, or furthest beyond."""
+        return min(self.standing(call, now), key=lambda standing: _left_after(standing, call.cost), default=None)
+
     def _rules(self, call: Call) -> Iterator[_Rule]:
         """The limits that count this call, each with the window that is meant."""
         for number, limit in zip(self._numbers, self._limits, strict=True):
@@ -318,10 +322,15 @@ def _whom(wanted: str, name: str) -> str | None:
     return name if wanted in (EACH, name) else None
 
 
+def _left_after(standing: Standing, cost: float) -> float:
+    """Which share of a limit would be left; less than nothing if the call does not fit."""
+    return (standing.remaining - cost) / standing.units if standing.units else -inf
+
+
 def _tightness(limit: QuotaLimit, window: _Window, cost: float, now: float) -> tuple[float, str] | None:
     """After which time the cost would fit, and why not now; None when it fits."""
     if limit.concurrent is not None and window.running >= limit.concurrent:
-        wait_s = RUNNING_AGAIN_S if limit.concurrent else float("inf")
+        wait_s = RUNNING_AGAIN_S if limit.concurrent else inf
         return wait_s, f"{window.running} calls are under way, {limit.concurrent} may be"
     if limit.units is None or limit.per_s is None:
         return None
@@ -334,7 +343,7 @@ def _tightness(limit: QuotaLimit, window: _Window, cost: float, now: float) -> t
         over -= taken.units
         if over <= ROUNDING * limit.units:
             return _leaves_at(taken, limit.per_s) - now, why
-    return float("inf"), why
+    return inf, why
 
 
 def _leaves_at(taken: _Slice, per_s: float) -> float:

@@ -18,8 +18,10 @@ Not covered: which of the dead are the reason (`core.knots`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from agentgate.core.open_wait import Group, Member, OpenWait
 
@@ -27,16 +29,22 @@ Node: TypeAlias = Member | OpenWait
 Part: TypeAlias = dict[Node, list[Group]]  # nodes, each with groups that hold it up
 
 
-class _Branch:
+class _Undecided(Struct, eq=False):
+    """A node that is not known to be live: what it waits for, of how many groups nobody is live, and who listens."""
+
+    node: Node
+    groups: list[Group]
+    missing: int
+    listeners: list[_Branch]
+
+
+class _Branch(Struct, eq=False):
     """A group on behalf of its owner, of which `at` members have been begun; closed when one of them is live."""
 
-    __slots__ = ("at", "closed", "group", "owner")
-
-    def __init__(self, owner: Node, group: Group) -> None:
-        self.owner = owner
-        self.group = group
-        self.at = 0
-        self.closed = False
+    owner: _Undecided
+    group: Group
+    at: int = 0
+    closed: bool = False
 
 
 class Reduction:
@@ -46,18 +54,7 @@ class Reduction:
     asked about: everything stops when it is live.
     """
 
-    __slots__ = (
-        "_closing",
-        "_goal",
-        "_known",
-        "_listeners",
-        "_missing",
-        "_read",
-        "_stack",
-        "live",
-        "nodes",
-        "undecided",
-    )
+    __slots__ = ("_closing", "_goal", "_known", "_read", "_stack", "_undecided", "live", "nodes")
 
     def __init__(
         self, read: Callable[[Node], Iterable[Group]], known: Container[object], goal: Node | None = None
@@ -67,10 +64,8 @@ class Reduction:
         self._goal = goal
         self._stack: list[_Branch] = []
         self._closing: list[_Branch] = []
-        self._listeners: dict[Node, list[_Branch]] = {}
-        self._missing: dict[Node, int] = {}
+        self._undecided: dict[Node, _Undecided] = {}
         self.live: set[Node] = set()
-        self.undecided: dict[Node, list[Group]] = {}  # once nothing is pending: the dead
         self.nodes = 0  # opened so far
         if goal is not None:
             self.begin(goal)
@@ -82,8 +77,8 @@ class Reduction:
 
     def begin(self, node: Node) -> None:
         """Ask about this node as well."""
-        if node not in self.live and node not in self._listeners and not self._open(node):
-            self.live.add(node)
+        if node not in self.live and node not in self._undecided:
+            self._open(node)
 
     def advance(self, steps_max: int) -> None:
         """Go on, until nothing is pending or for so many steps; a step opens one node at most."""
@@ -96,17 +91,16 @@ class Reduction:
             else:
                 return
 
-    def dead_groups(self, node: Node) -> list[Group]:
-        """The groups that hold a dead node up: none of their members is live."""
+    def dead(self) -> Iterator[tuple[Node, list[Group]]]:
+        """Once nothing is pending: the dead, each with the groups that hold it up, of which no member is live."""
         live = self.live
-        return [group for group in self.undecided[node] if live.isdisjoint(group)]
+        for node, undecided in self._undecided.items():
+            yield node, [group for group in undecided.groups if live.isdisjoint(group)]
 
-    def _open(self, node: Node) -> bool:
-        """Begin with a node; False: it is live, as far as a glance tells."""
+    def _open(self, node: Node) -> _Undecided | None:
+        """Begin with a node; None: it is live, as far as a glance tells."""
         self.nodes += 1
-        known, stack = self._known, self._stack
-        if node not in known and type(node) is str:
-            return False
+        known = self._known
         groups = []
         for group in self._read(node):
             for member in group:
@@ -115,13 +109,13 @@ class Reduction:
             else:
                 if group:
                     groups.append(group)
-                    stack.append(_Branch(node, group))
         if not groups:
-            return False
-        self._missing[node] = len(groups)
-        self._listeners[node] = []
-        self.undecided[node] = groups
-        return True
+            self.live.add(node)
+            return None
+        opened = self._undecided[node] = _Undecided(node, groups, len(groups), [])
+        for group in groups:
+            self._stack.append(_Branch(opened, group))
+        return opened
 
     def _visit(self, branch: _Branch) -> None:
         """The branch on top of the stack begins its next member, if it still has to."""
@@ -133,10 +127,10 @@ class Reduction:
                 return
         member = group[at]
         if member not in self.live:
-            if member in self._listeners or self._open(member):
-                self._listeners[member].append(branch)
+            undecided = self._undecided.get(member) or self._open(member)
+            if undecided is not None:
+                undecided.listeners.append(branch)
                 return
-            self.live.add(member)
         self._closing.append(branch)
 
     def _close(self, branch: _Branch) -> None:
@@ -145,12 +139,12 @@ class Reduction:
             return
         branch.closed = True
         owner = branch.owner
-        self._missing[owner] -= 1
-        if self._missing[owner]:
+        owner.missing -= 1
+        if owner.missing:
             return
-        del self._missing[owner], self.undecided[owner]
-        self.live.add(owner)
-        self._closing += self._listeners.pop(owner)
-        if owner is self._goal:
+        del self._undecided[owner.node]
+        self.live.add(owner.node)
+        self._closing += owner.listeners
+        if owner.node is self._goal:
             self._stack.clear()
             self._closing.clear()

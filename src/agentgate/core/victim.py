@@ -5,8 +5,8 @@ Decides the victim. The rules (DESIGN 4.4, D3), the first that tells two members
 1. Who gave way before is spared, unless everybody did: otherwise the same work starves.
 2. The lowest tier, then the lowest priority.
 3. The fewest steps to be undone.
-4. The least time spent on the work, earlier runs included, in whole seconds; then the least cost. Whole seconds, because
-   by finer ones cost would never be asked.
+4. The least time spent on the work, earlier runs included, in whole seconds; then the least cost. By finer time nobody
+   would ever ask for the cost.
 5. The youngest; and by name, so that everybody who looks chooses the same.
 
 Not covered: what the victim is told, and when its wait is cancelled (the timer).

@@ -17,8 +17,8 @@ How it works. A scan does bounded work a step; between two steps the graph may c
 3. If it is, read it again, in one piece. If all its groups are still there, it is a knot: dead now, and each of its
    members reaches itself. Otherwise go on with the groups that are. Parts only shrink, so it ends.
 
-A part of more than `CONFIRM_MAX` nodes cannot be read in one piece in time. Then one group of each node has to do, which
-mostly leaves a small part; if it does not, the part is given up and counted.
+A part of more than `CONFIRM_MAX` nodes cannot be read in one piece in time. Then one group of each node has to do,
+which mostly leaves a small part; if it does not, the part is given up and counted.
 
 Not covered: how often, how long a step may take, and who is told (`control`); who gives way (`core.victim`).
 """
@@ -51,7 +51,7 @@ class Scan:
         self.done = False
 
     def step(self, budget: int) -> Tangle | None:
-        """Do about `budget` nodes' worth of work, at least one piece; stop at a knot, to be acted on before all else."""
+        """Do about `budget` nodes' worth of work, one piece at least; stop at a knot, to be acted on at once."""
         left = budget
         while not self.done and (self._cost <= left or left == budget):
             left -= self._cost
@@ -111,8 +111,8 @@ class Scan:
                 yield CHUNK
                 reduction.advance(CHUNK)
         dead: Part = {}
-        for node in reduction.undecided:
+        for node, groups in reduction.dead():
+            dead[node] = groups
             yield 1
-            dead[node] = reduction.dead_groups(node)
         if dead:
             self._parts.append(dead)

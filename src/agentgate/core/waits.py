@@ -22,6 +22,7 @@ Not covered: what is done about a knot that stands already (`core.wait_scan`, `c
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final
 
 from agentgate.core.knots import Tangle, View, components
@@ -60,7 +61,7 @@ class Waits:
         self._waits.pop(unit, None)
 
     def open(self, wait: OpenWait) -> None:
-        """Its unit waits from now on. A wait of a unit that is not open, or has too many, is not kept: nobody sees it."""
+        """Its unit waits from now on. A wait of a unit that is not open, or has too many, is not kept."""
         if wait.unit in self._facts:
             mine = self._waits.setdefault(wait.unit, {})
             if len(mine) < WAITS_MAX:
@@ -119,10 +120,10 @@ class Waits:
 
     def _knot(self, wait: OpenWait, reduction: Reduction) -> Knot | None:
         """The wait cannot end by itself: is its own unit the reason?"""
-        dead = {node: reduction.dead_groups(node) for node in reduction.undecided}
+        dead = dict(reduction.dead())
         aimed = dead.pop(wait)
         mine = next((nodes for nodes in components(dead) if nodes and wait.unit in nodes), [])
-        if any(member in mine for group in aimed for member in group):
+        if not set(mine).isdisjoint(chain.from_iterable(aimed)):
             return Tangle(self._certain, {node: dead[node] for node in mine}).knot(wait.unit, wait)
         wait.behind = True
         return None

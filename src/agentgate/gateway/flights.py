@@ -101,9 +101,14 @@ class Flight:
         return self._over
 
     def settled(self) -> None:
-        """An operator has said what became of the key, which was unknown: everybody asks the ledger anew."""
-        self.is_settled = True
-        self._finish(RECHECK)
+        """An operator has said what became of the key, which was unknown: everybody asks the ledger anew.
+
+        Who walks on for the key starts nothing any more (the claim sees to that): it may be free, and another's by now.
+        With a unit, somebody has asked the ledger after the operator's word, and goes by it already.
+        """
+        if not self.units:
+            self.is_settled = True
+            self._finish(RECHECK)
 
     def closed(self) -> None:
         """It is no flight any more."""

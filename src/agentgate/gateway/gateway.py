@@ -22,7 +22,7 @@ from agentgate.core.chain import ChainGuard
 from agentgate.core.cool_down import CoolDown
 from agentgate.core.duplicates import Duplicates
 from agentgate.core.patience import Patience
-from agentgate.core.quota import Quotas
+from agentgate.core.quota import Quotas, Standing
 from agentgate.core.rate import RateLimiter
 from agentgate.core.slots import Slots
 from agentgate.core.timeout import Timeouts
@@ -52,6 +52,7 @@ from agentgate.gateway.rejoin import Rejoin
 from agentgate.gateway.resting import Resting
 from agentgate.gateway.schemas import Schemas
 from agentgate.gateway.session import Session
+from agentgate.gateway.stages.quota import as_counted
 from agentgate.gateway.switch import Switch
 from agentgate.gateway.units import Units
 from agentgate.gateway.waits import CallWaits
@@ -99,7 +100,7 @@ class Gateway(Service):
         self._make_policies(options, chance, lifetime)
         self.ledger = Ledger(store, clock, options.name, lifetime.epoch)
         self.flights = Flights(options.calls.flights_max)
-        self.peers = Peers(clock, options.calls)
+        self.peers = Peers(clock, options.calls, findings)
         self.parkings = {
             "rate": Parking(self.rate, clock),
             "chain_guard": Parking(self.guard, clock),
@@ -168,6 +169,12 @@ class Gateway(Service):
         """Begin nothing new: only what units call that run already is taken from now on."""
         self._link.is_stopping = True
         self.front.is_stopping = True
+
+    def quota_of(self, call: Call) -> Standing | None:
+        """How the quota stands that calls like this one are nearest to; None: they have none that counts units."""
+        if not self.quotas.in_use:
+            return None
+        return self.quotas.nearest(as_counted(call, self.quotas, self._routes), self._clock.now())
 
     def connect(
         self, send: Callable[[bytes], None], close: Callable[[str], None], identity: Identity = NEIGHBOUR

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from agentgate.ports.routes import Routes
 
 AGAIN_S: Final = 1.0
+TROUBLE_CHARS_MAX: Final = 200
 RENEWALS: Final = 3  # within the time that a registration holds
 
 log = structlog.get_logger(__name__)
@@ -56,6 +57,15 @@ class HttpAgent:
         self.is_well = True  # the last probe was answered
         self.is_there = False  # the directory knows it
         self.is_leaving = False
+        self.answered_at: float | None = None  # what came back last, and what came instead since
+        self.trouble = ""
+
+    def note(self, end: HttpEnd, now: float) -> None:
+        """What became of a request to it; any answer shows that it is there."""
+        if isinstance(end, HttpAnswer):
+            self.answered_at, self.trouble = now, ""
+        else:
+            self.trouble = end.detail[:TROUBLE_CHARS_MAX]
 
     def head(self, task_type: str) -> str:
         """The beginning of a request; kept for what its own card declares, which is bounded."""
@@ -295,8 +305,12 @@ class HttpAgents:
             return problem("bad_request", detail=str(error))
         if known is not None:
             agent.exchanges = known.exchanges
+            if known.endpoint == endpoint:
+                agent.answered_at, agent.trouble = known.answered_at, known.trouble
             known.close()
         log.info("http_agent_registered", agent=card.agent, instance=logged(instance), endpoint=endpoint.url)
+        if agent.probe and self._probes < self._options.probes_max:
+            self._ask(agent, self._clock.now())  # whoever registers looks next whether it is there
         return agent
 
     def _prepare(self, agent: HttpAgent, site: Site) -> None:
@@ -348,6 +362,7 @@ class HttpAgents:
         def ended(end: HttpEnd) -> None:
             self._probes -= 1
             agent.is_probed = False
+            agent.note(end, self._clock.now())
             was_well, agent.is_well = agent.is_well, isinstance(end, HttpAnswer) and end.status // 100 == 2  # noqa: PLR2004 - the class of status codes
             if was_well and not agent.is_well:
                 said = f"it answered {end.status}" if isinstance(end, HttpAnswer) else end.detail

@@ -79,6 +79,9 @@ class HttpDispatch:
             self._routes.drain(agent.instance)
 
     def _ended(self, instance: str, unit: Unit, end: HttpEnd) -> None:
+        agent = self._agents.get(instance)
+        if agent is not None:
+            agent.note(end, self._clock.now())
         self._end(unit, end)
         self._forget(instance, unit)
 

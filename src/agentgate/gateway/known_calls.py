@@ -29,6 +29,15 @@ TOLD_MAX: Final = 10_000
 TOLD_S: Final = 300.0  # whoever was told to ask again has done so by then
 ASK_AGAIN_S: Final = 1.0
 
+# What an operator can do about a call that needs no settling, by the state of its record.
+NOT_LOST: Final = {
+    "done": "There is nothing to settle: whoever repeats the key gets its answer, which `agentgate calls show` has. "
+    "A second effect on the same object needs its own `action`.",
+    "failed": "There is nothing to settle: whoever repeats the key is told this failure, which `agentgate calls "
+    "show` has. Once the cause is gone, a call of the same key with `again` runs it anew.",
+}
+FREE: Final = "There is nothing to settle: the key is free, and the next call with it runs. See `agentgate calls list`."
+
 
 class Known(Struct, frozen=True, kw_only=True):
     """What a key has come to; without an outcome it runs, and `state` says how far it is, if this gate runs it."""
@@ -59,13 +68,13 @@ class KnownCalls:
         self._accepted[key] = call
         call.ended.then(lambda ended: self._end(key, call, ended.result()))
 
-    async def find(self, key: KeyId, until: float) -> Known | None:
-        """What became of a key, waiting till `until` (monotonic) for its end; None: nothing is known of it.
+    async def find(self, key: KeyId, until: float, sooner: Later[None] | None = None) -> Known | None:
+        """What became of a key, waiting for its end, but not after `until` (monotonic), or after `sooner` has ended.
 
-        Raises `StoreError`.
+        None: nothing is known of it. Raises `StoreError`.
         """
         while (end := self._end_of(key)) is not None:
-            if await first([end], until) is None:
+            if await first([end] if sooner is None else [end, sooner], until) is not end:
                 return self._running(key)
         record = await self._soon(self._ledger.lookup(key))
         if record is not None:
@@ -104,16 +113,16 @@ class KnownCalls:
         return None
 
     def _refusal(self, key: KeyId, record: Record | None) -> Problem | None:
-        if record is None:
-            return problem("not_found", detail="the ledger has no record of this call")
         flight = self._flights.get(key)
-        if record.state == "running" or (flight is not None and flight.units):
+        if record is None and flight is None:
+            return replace(problem("not_found", detail="the ledger has no record of this call"), advice=FREE)
+        if record is None or record.state == "running" or (flight is not None and flight.units):
             state = flight.state() if flight is not None else "its outcome is being written down"
             detail = f"only a call whose outcome is unknown can be settled; this one runs: {state}"
             return problem("in_progress", retry_after_s=ASK_AGAIN_S, detail=detail)
         if record.state != "unknown":
             detail = f"only a call whose outcome is unknown can be settled; this one is {record.state} already"
-            return problem("version_conflict", detail=detail)
+            return replace(problem("version_conflict", detail=detail), advice=NOT_LOST[record.state])
         return None
 
     async def _soon(self, answer: Later[T]) -> T:

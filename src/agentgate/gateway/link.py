@@ -230,7 +230,8 @@ class LinkService:
         self, session: Session, request_id: str | int, params: HelloParams, records: dict[str, Record]
     ) -> None:
         tenant = session.identity.tenant
-        peer = self._peers.attach(session, tenant, params.agent, qualified(tenant, params.instance))
+        instance = qualified(tenant, params.instance)
+        peer = self._peers.attach(session, tenant, params.agent, instance, params.pid)
         session.peer = peer
         peer.card = params.card
         if params.card is not None:

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from agentgate.core.acks import Acks
+from agentgate.core.takeovers import Takeovers
 from agentgate.gateway.frames import Message
-from agentgate.model import Card, Tier
+from agentgate.model import Card, Tier, plain
 from agentgate.model.link import DrainParams, InvokeParams, StopKind, StopParams
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from agentgate.gateway.session import Session
     from agentgate.gateway.units import Unit
     from agentgate.ports.clock import Clock
+    from agentgate.runtime.reporter import Reporter
 
 # Answered calls of a connection whose repeated frames are recognised; repeats come at once or not at all.
 RECENT_CALLS_MAX: Final = 256
@@ -97,9 +99,11 @@ class Peer:
 class Peers:
     """All processes that are, or may again be, connected; by instance."""
 
-    def __init__(self, clock: Clock, options: CallOptions) -> None:
+    def __init__(self, clock: Clock, options: CallOptions, findings: Reporter) -> None:
         self._clock = clock
         self._options = options
+        self._findings = findings
+        self._takeovers = Takeovers()
         self._peers: dict[str, Peer] = {}
         # An instance with as many zombies as it has places cannot be helped from outside: set by the gateway.
         self.on_drain: Callable[[str], None] = lambda _instance: None
@@ -121,8 +125,11 @@ class Peers:
         """Whether no further process may connect."""
         return len(self._peers) >= self._options.peers_max
 
-    def attach(self, session: Session, tenant: str, name: str, instance: str) -> Peer:
-        """The peer that a new connection speaks for; an older connection of it is closed."""
+    def attach(self, session: Session, tenant: str, name: str, instance: str, pid: int = 0) -> Peer:
+        """The peer that a new connection speaks for; an older connection of it is closed.
+
+        `pid` is what the process says it is, for people.
+        """
         peer = self._peers.get(instance)
         if peer is None:
             peer = self._peers[instance] = Peer(tenant, name, instance)
@@ -133,7 +140,14 @@ class Peers:
         older, peer.session = peer.session, session
         if older is not None and older is not session:
             older.end("a newer connection of the same instance took over")
+            self._note_takeover(peer, pid)
         return peer
+
+    def _note_takeover(self, peer: Peer, pid: int) -> None:
+        shared = self._takeovers.note(peer.instance, pid, self._clock.now())
+        if shared is not None:
+            subject = f"{peer.name}/{plain(peer.instance)}"
+            self._findings.report("instance_name_shared", subject, tenant=peer.tenant, **shared._asdict())
 
     def seen(self, peer: Peer) -> None:
         """A sign of life of a peer that only calls."""

@@ -32,7 +32,7 @@ class Wait(Struct, frozen=True, kw_only=True):
 
 
 class KnotStep(Struct, frozen=True, kw_only=True):
-    """A unit of a cycle and how it waits for the next one; `agent`, `task_type` and `business_key` are what it works on.
+    """A unit of a cycle, what it works on, and how it waits for the next one.
 
     `kind` says by what it waits: `slot` when the next one is among those who hold the slots that it needs.
     """

@@ -21,8 +21,11 @@ LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 ADDRESSES: Final = (r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}", r"\[[0-9a-f:.]{2,45}\]")
 SHOWN_MAX: Final = 100
 
-# Answers are data of this moment for programs; a browser that shows one must not run, frame or keep anything of it.
+# Answers are data of this moment for programs; a browser that shows one must not run, frame or keep anything of it. And
+# whoever asked is to know that it was a gate, and not another server at its address.
+GATE_NAME: Final = "agentgate"
 SAFE_HEADERS: Final = [
+    (GATE_NAME.encode(), b"v1"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),

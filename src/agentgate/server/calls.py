@@ -8,8 +8,7 @@ its id (`look`). What is wrong with a request ends its call inside the gate, so 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from math import ceil
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -20,11 +19,13 @@ from agentgate.errors import WireError
 from agentgate.gateway import reading
 from agentgate.gateway.entry import PRIORITY_MAX, TIMEOUT_MS_MAX
 from agentgate.gateway.front import FrontCall
-from agentgate.model import OBSERVE, OPERATE, SUBMIT, Identity, KeyId, Outcome, Problem, problem
+from agentgate.model import OBSERVE, OPERATE, SUBMIT, Call, Identity, KeyId, Outcome, Problem, problem
 from agentgate.model.link import CallParams
+from agentgate.runtime.later import Later
 from agentgate.server import replies
 from agentgate.server.call_headers import CallHeaders, Headers, read_headers
-from agentgate.server.replies import Fields, Reply
+from agentgate.server.limit_fields import LimitFields, Who
+from agentgate.server.replies import Reply
 
 if TYPE_CHECKING:
     from agentgate.gateway.gateway import Gateway
@@ -85,7 +86,8 @@ class Pending:
         made = self._call.passage.call
         flight = self._call.passage.flight
         state = flight.state() if flight is not None else ""
-        self._send(replies.running(self._key, state, made.trace_id, self._calls.quota(made.tenant, made.caller)))
+        limits = self._calls.limits.of((made.tenant, made.caller), made)
+        self._send(replies.running(self._key, state, made.trace_id, limits))
 
     def give_up(self) -> None:
         """The gate stops: what is keyed goes on after the restart, anything else has to come again."""
@@ -98,7 +100,8 @@ class Pending:
     def _answer(self, outcome: Outcome) -> None:
         made = self._call.passage.call
         if self._reply is not None:
-            self._send(self._calls.reply_to(made.tenant, made.caller, outcome, self._key, made.trace_id))
+            who = made.tenant, made.caller
+            self._send(self._calls.reply_to(who, outcome, self._key, made.trace_id, made))
 
     def _send(self, reply: Reply) -> None:
         if self._timer is not None:
@@ -116,15 +119,13 @@ class HttpCalls:
         options = gateway.options
         self.known = gateway.known_calls
         self.waiting: dict[Pending, None] = {}  # calls that are not answered yet
+        self._stops: Later[None] = Later()
         self._front = gateway.front
-        self._rate = gateway.rate
         self._clock = clock
         self._payload = options.payload
         self._answer_within_s = options.calls.answer_within_s
-        self._keeps = _is_enforced(options.mechanisms, "idempotency")
-        paces = _is_enforced(options.mechanisms, "rate_limit")
-        self._per_s = options.rate.rate_per_s
-        self._policy = _policy(options.rate.burst, self._per_s) if paces else None
+        self._keeps = options.mechanisms.get("idempotency", "enforce") == "enforce"
+        self.limits = LimitFields(gateway, clock)
 
     def take(self, headers: Headers, body: bytes, identity: Identity, reply: Callable[[Reply], None]) -> Pending | None:
         """Begin a call and say `reply` once; None: it has been said already."""
@@ -139,7 +140,7 @@ class HttpCalls:
             refusal = problem("forbidden", detail=f"a call needs a token with the scope {SUBMIT!r}")
         begun = self._front.call(params, identity.tenant, caller, refusal)
         if isinstance(begun, Outcome):
-            reply(self.reply_to(identity.tenant, caller, begun, None, ""))
+            reply(self.reply_to((identity.tenant, caller), begun, None, ""))
             return None
         return Pending(self, begun, wait_s if refusal is None else None, reply)
 
@@ -155,9 +156,10 @@ class HttpCalls:
             raise
 
     def give_up(self) -> None:
-        """Answer whoever still waits: the gate stops."""
+        """Answer whoever still waits, for a call or for what became of one: the gate stops."""
         for pending in list(self.waiting):
             pending.give_up()
+        self._stops.set_result(None)
 
     async def look(self, name: str, headers: Headers, identity: Identity) -> Reply:
         """What became of the call with this id; `Prefer: wait=n` waits for its end. Raises `StoreError`."""
@@ -171,26 +173,16 @@ class HttpCalls:
             return replies.refusal(problem("forbidden", detail=detail))
         known = None
         if key is not None:
-            known = await self.known.find(key, self._clock.now() + min(wait_s, LOOK_S_MAX))
+            known = await self.known.find(key, self._clock.now() + min(wait_s, LOOK_S_MAX), self._stops)
         if key is None or known is None:
             return replies.refusal(replace(problem("not_found", detail=NOT_KNOWN), advice=REPEAT))
         if known.outcome is None:
             return replies.running(key, known.state, known.trace_id, [])
-        return self.reply_to(key.tenant, key.caller, known.outcome, key, known.trace_id)
+        return self.reply_to((key.tenant, key.caller), known.outcome, key, known.trace_id)
 
-    def reply_to(self, tenant: str, caller: str, outcome: Outcome, key: KeyId | None, trace_id: str) -> Reply:
-        """An outcome for this caller."""
-        error = outcome.error
-        again_ms = error.retry_after_ms if error is not None and error.code == "rate_limited" else None
-        return replies.of_outcome(outcome, key, trace_id, self.quota(tenant, caller, again_ms))
-
-    def quota(self, tenant: str, caller: str, again_ms: int | None = None) -> Fields:
-        """What is left of this sender's rate (RateLimit fields, draft-ietf-httpapi-ratelimit-headers-10)."""
-        if self._policy is None:
-            return []
-        left = self._rate.left(tenant, caller, self._clock.now())
-        full_s = ceil((self._rate.burst - left) / self._per_s) if again_ms is None else -(-again_ms // 1000)
-        return [self._policy, (b"ratelimit", b'"sender";r=%d;t=%d' % (left, full_s))]
+    def reply_to(self, who: Who, outcome: Outcome, key: KeyId | None, trace_id: str, call: Call | None = None) -> Reply:
+        """An outcome for this caller, and for its call if it is just this one's."""
+        return replies.of_outcome(outcome, key, trace_id, self.limits.of(who, call, outcome.error))
 
     def _read(self, headers: Headers, body: bytes) -> tuple[CallBody, float | None, Problem | None]:
         """The call, how long a keyed one may take before it is answered that it goes on, and what is wrong."""
@@ -241,12 +233,3 @@ def _merged(params: CallBody, said: CallHeaders) -> CallBody:
 
 def _may_see(identity: Identity, key: KeyId) -> bool:
     return identity.name == key.caller or identity.may(OBSERVE) or identity.may(OPERATE)
-
-
-def _is_enforced(mechanisms: Mapping[str, str], name: str) -> bool:
-    return mechanisms.get(name, "enforce") == "enforce"
-
-
-def _policy(burst: int, rate_per_s: float) -> tuple[bytes, bytes]:
-    """The bucket of a sender: so many calls at once, and how long it takes to fill."""
-    return b"ratelimit-policy", b'"sender";q=%d;w=%d' % (burst, max(1, ceil(burst / rate_per_s)))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from agentgate.directory import Directory
+from msgspec.structs import replace
+
+from agentgate.directory import AgentInfo, Directory, InstanceInfo
 from agentgate.gateway.gateway import Gateway
-from agentgate.model import plain, tenant_of
+from agentgate.model import plain, qualified, tenant_of
 from agentgate.ports.clock import Clock
 from agentgate.runtime.span_buffer import SpanBuffer
 
@@ -25,6 +27,23 @@ class GateView:
         """Calls that have no outcome yet, or requests to agents whose answers would get lost."""
         calls = len(self.gateway.front) + sum(len(peer.calls) for peer in self.gateway.peers.connected)
         return max(calls, self.gateway.http_agents.running)
+
+    def agents(self, tenant: str) -> list[AgentInfo]:
+        """A tenant's agents; of HTTP instances, with what has come back from them."""
+        return [
+            replace(agent, instances=tuple(self._as_answered(tenant, instance) for instance in agent.instances))
+            for agent in self.directory.agents(tenant)
+        ]
+
+    def _as_answered(self, tenant: str, instance: InstanceInfo) -> InstanceInfo:
+        known = self.gateway.http_agents.get(qualified(tenant, instance.instance))
+        if known is None:
+            return instance
+        if known.answered_at is None:
+            state = "registered" if instance.state == "connected" else instance.state
+            return replace(instance, state=state, trouble=known.trouble)
+        answered_s = round(self.clock.now() - known.answered_at, 3)
+        return replace(instance, answered_s=answered_s, trouble=known.trouble)
 
     def breakers(self, tenant: str) -> list[dict[str, Any]]:
         """Every breaker of a tenant, times as seconds from now."""

@@ -49,6 +49,8 @@ class ClaimKey:
         """Go onward with a unit that may run."""
         slot = passage.slot
         assert slot is not None, "the claim stands behind the slot"
+        if passage.flight is not None and passage.flight.is_settled:
+            return _lost_race(passage, "an operator has settled the key")
         unit = self._new_unit(passage, slot.instance, passage.flight)
         epoch = 0
         if unit.keyed:
@@ -105,8 +107,7 @@ class ClaimKey:
         if claimed.granted:
             return claimed
         self._units.discard(unit)
-        passage.lost_race = True
-        return failure("in_progress", detail="another call of the same key was faster")
+        return _lost_race(passage, "another call of the same key was faster")
 
     def _free_when_known(self, unit: Unit, future: Later[Claimed]) -> None:
         gone = failure("cancelled", detail="the caller left before it was sent")
@@ -120,6 +121,12 @@ class ClaimKey:
                 self._units.unsent(unit, gone)
 
         future.then(known)
+
+
+def _lost_race(passage: Passage, why: str) -> Outcome:
+    """The call goes back to `replay`, which looks at the key anew."""
+    passage.lost_race = True
+    return failure("in_progress", detail=why)
 
 
 def _claim_of(passage: Passage, unit: Unit) -> Claim:

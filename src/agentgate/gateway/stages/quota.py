@@ -16,9 +16,12 @@ from agentgate.model import CHECK_PREFIX, Outcome, failure
 
 if TYPE_CHECKING:
     from agentgate.core.policy import Ticket
+    from agentgate.core.quota import Quotas
     from agentgate.gateway.parts import Parts
     from agentgate.gateway.passage import Passage
     from agentgate.gateway.stage import Onward
+    from agentgate.model import Call
+    from agentgate.ports.routes import Routes
 
 
 class Quota:
@@ -54,11 +57,7 @@ class Quota:
         return outcome
 
     def _enter(self, passage: Passage) -> Ticket | Outcome:
-        call = passage.call
-        route = self._routes.resolve(call.tenant, call.target)
-        skill = route.card.skill(call.task_type) if route is not None else None
-        cost = self._quotas.cost(call.task_type, skill.cost if skill is not None else 1.0)
-        call = passage.call = replace(call, agent=route.agent if route is not None else "", cost=cost)
+        call = passage.call = as_counted(passage.call, self._quotas, self._routes)
         if self._observes:
             shadow = self._quotas.shadow(call, self._now())
             if shadow.would:
@@ -66,3 +65,11 @@ class Quota:
             return shadow
         decision = self._quotas.admit(call, self._now())
         return Outcome(error=decision.error) if isinstance(decision, Refuse) else decision.ticket
+
+
+def as_counted(call: Call, quotas: Quotas, routes: Routes) -> Call:
+    """The call with what limits look at: the agent that it is for, by its plain name, and what it costs."""
+    route = routes.resolve(call.tenant, call.target)
+    skill = route.card.skill(call.task_type) if route is not None else None
+    cost = quotas.cost(call.task_type, skill.cost if skill is not None else 1.0)
+    return replace(call, agent=route.agent if route is not None else "", cost=cost)

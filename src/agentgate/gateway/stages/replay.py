@@ -155,7 +155,7 @@ class Replay:
             self._parts.findings.report("duplicate_parameters", subject, tenant=call.tenant, keys=keys)
 
     async def _own(self, flight: Flight, passage: Passage, onward: Onward) -> Outcome | None:
-        """Go onward as the owner; None when another gateway has taken the key meanwhile."""
+        """Go onward as the owner; None when the key is to be looked up anew."""
         try:
             outcome = await onward(passage)
         except BaseException:

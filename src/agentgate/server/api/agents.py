@@ -54,5 +54,5 @@ _DOC: Final = Doc(
 @get("/v1/agents", sync_to_thread=False, opt=requires(OBSERVE) | documented(_DOC))
 def agents(state: State, request: Request[Any, Any, Any]) -> AgentList:
     """The tenant's agents with their skills and instances."""
-    directory, tenant = state.view.directory, identity_of(request.scope).tenant
-    return AgentList(version=directory.snapshot().version, agents=directory.agents(tenant))
+    view, tenant = state.view, identity_of(request.scope).tenant
+    return AgentList(version=view.directory.snapshot().version, agents=view.agents(tenant))

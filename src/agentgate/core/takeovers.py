@@ -1,0 +1,51 @@
+"""Processes under one instance name: each takes the connection of the other over, and neither notices.
+
+What is noticed: connections of one instance are taken over again and again while they still stand. A name is one
+process's; a process that connects anew takes over what its last connection left. Rules:
+
+- A takeover of a connection that nobody saw break counts. Once in a while, a network broke on one side only.
+- `TAKEOVERS_MIN` of them within `WINDOW_S` are no accident. Every further one within that time says so again.
+- Who takes over is shown by its process id, as far as it said one. It decides nothing: processes in containers often
+  have the same.
+
+How it works. The last takeovers of an instance, with their times, in a bounded map that forgets who was quiet.
+
+Not covered: which of the processes is the right one. Nobody is refused: the one that was there may be the stray.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from agentgate.core.bounded import BoundedMap
+
+TAKEOVERS_MIN: Final = 3
+WINDOW_S: Final = 60.0
+SHOWN_MAX: Final = 60  # of one instance; two processes without a pause between their tries would fill any list
+INSTANCES_MAX: Final = 1_000
+
+
+class Sharing(NamedTuple):
+    """A name that several processes have: how often it was taken over within the window, and by which process ids."""
+
+    takeovers: int
+    pids: list[int]
+
+
+class Takeovers:
+    """The takeovers of all instances."""
+
+    def __init__(self) -> None:
+        self._seen: BoundedMap[str, tuple[tuple[float, int], ...]] = BoundedMap(INSTANCES_MAX)
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def note(self, instance: str, pid: int, now: float) -> Sharing | None:
+        """The process `pid` (0: it does not say) has taken a standing connection over; whether that is one too many."""
+        self._seen.sweep(now, WINDOW_S)
+        recent = tuple(one for one in self._seen.get(instance, ()) if now - one[0] < WINDOW_S)
+        recent = self._seen[instance] = (*recent, (now, pid))[-SHOWN_MAX:]
+        if len(recent) < TAKEOVERS_MIN:
+            return None
+        return Sharing(len(recent), sorted({pid for _, pid in recent if pid}))
