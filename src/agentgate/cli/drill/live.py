@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -47,7 +48,7 @@ async def live(found: Found, run: Run) -> AsyncIterator[LiveScene]:
     with tempfile.TemporaryDirectory(prefix=PREFIX) as name:
         folder, port = Path(name), free_port()
         url, gauges = f"http://127.0.0.1:{port}", Gauges(port)
-        environment = {"AGENTGATE_URL": url, **settings_in_environment(found, run)}
+        environment = environment_of(found, run, url)
         serve = ["serve", "--port", str(port), "--store", f"sqlite:{folder / 'gate.sqlite'}"]
         agents = ["run", *map(str, found.agent_files())]
         async with (
@@ -59,7 +60,9 @@ async def live(found: Found, run: Run) -> AsyncIterator[LiveScene]:
                 yield LiveScene(gate, gauges)
 
 
-def settings_in_environment(found: Found, run: Run) -> dict[str, str]:
-    """The gate's settings in this run, as a process is given them."""
+def environment_of(found: Found, run: Run, url: str) -> dict[str, str]:
+    """What the processes of this run are given: the drill's settings, and none of those that this process has."""
     given = found.drill.settings.get(run, {})
-    return {f"AGENTGATE__{name.replace('.', '__').upper()}": str(value) for name, value in given.items()}
+    settings = {f"AGENTGATE__{name.replace('.', '__').upper()}": str(value) for name, value in given.items()}
+    others = {name: value for name, value in os.environ.items() if not name.startswith("AGENTGATE_")}
+    return {**others, **settings, "AGENTGATE_URL": url}
