@@ -52,8 +52,17 @@ def test_an_unknown_drill_is_a_mistake() -> None:
 
 @pytest.mark.parametrize("name", ["call-cycle"])
 def test_a_drill_runs_with_real_processes(name: str, tmp_path: Path) -> None:
-    """J4: the same drill and the same bars in real time, with a gate and agents of its own; nothing stays."""
-    ran = agentgate("drill", "run", name, "--live", "--json", environ={"TMPDIR": str(tmp_path)})
+    """J4: the same drill and the same bars in real time, with a gate and agents of its own, whatever
+    settings whoever runs it has; nothing stays.
+    """
+    ran = agentgate(
+        "drill",
+        "run",
+        name,
+        "--live",
+        "--json",
+        environ={"TMPDIR": str(tmp_path), "AGENTGATE__MECHANISMS__WAIT_GRAPH": "off"},
+    )
     told = json.loads(ran.stdout)
     assert (ran.returncode, told["holds"], told["time"]) == (0, True, "real"), ran.stdout + ran.stderr
     assert list(tmp_path.iterdir()) == []
