@@ -134,7 +134,7 @@ class Platform:
         if mode == "off":
             return
         timer = DeadlockTimer(
-            self.gateway.graph,
+            self.gateway.policies.graph,
             self.clock,
             self.settings.wait_graph,
             found=partial(self.gateway.waits.found, "confirmed"),
@@ -183,6 +183,7 @@ def gateway_options(settings: Settings) -> GatewayOptions:
         payload=settings.payload,
         cool_down=settings.cool_down,
         slots=settings.slots,
+        locks=settings.locks,
         breaker=settings.breaker,
         timeout=settings.timeout,
         retry=settings.retry,

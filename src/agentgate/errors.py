@@ -183,7 +183,7 @@ CODES: Final[dict[str, CodeInfo]] = {
         "refused",
         "never",
         409,
-        "This unit of work is closed",
+        "This unit of work is closed, or has lost its lock",
         "Stop: your work was ended or handed over, and what you still send is refused.",
     ),
     "promise_broken": CodeInfo(

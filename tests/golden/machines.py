@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, get_args
 
-from agentgate.core import breaker, instances, ledger, presence, unit_life
+from agentgate.core import breaker, instances, ledger, lock, presence, unit_life
 from agentgate.core.attempts import Ending, Next, after_attempt
 
 
@@ -20,6 +20,7 @@ MACHINES: Final[dict[str, Machine]] = {
     "ledger": Machine(ledger.TABLE, ("none",)),
     "breaker": Machine(breaker.TABLE, ("closed",)),
     "unit": Machine(unit_life.TABLE, ("claiming",)),
+    "lock": Machine(lock.TABLE, ("waiting",)),
     "presence": Machine(presence.TABLE, ("connected", "expected")),
     "standing": Machine(instances.TABLE, ("in",)),
 }

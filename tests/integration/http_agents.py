@@ -125,7 +125,7 @@ def held(gate: RunningGate) -> tuple[int, int, int, int]:
     gateway = gate.platform.gateway
     return (
         len(gateway.units),
-        gateway.slots.outstanding("stock"),
+        gateway.policies.slots.outstanding("stock"),
         gateway.http_agents.running,
         len(gateway.flights),
     )

@@ -75,7 +75,7 @@ async def test_an_agent_gets_plain_json_with_everything_it_may_need() -> None:
             "agentgate-action": "run",
             "agentgate-attempt": "1",
         }
-        claim = gate.platform.gateway.tokens.read(token)
+        claim = gate.platform.gateway.policies.tokens.read(token)
         assert claim is not None
         assert (claim.unit, claim.root) == (unit, trace[1])
         assert 25_000 < int(left_ms) <= 30_000
@@ -172,12 +172,12 @@ async def test_a_throttled_agent_is_left_alone_by_everybody(said: bytes) -> None
         began = loop.time()
         first = asyncio.ensure_future(shop.call("stock", "sell", "o1", 1))
         await server.asked.wait()
-        await gate.until(lambda: bool(gate.platform.gateway.cool_down.cooling(loop.time())))
+        await gate.until(lambda: bool(gate.platform.gateway.policies.cool_down.cooling(loop.time())))
         hurried = await failing(shop, "look", read=True, timeout=0.3)
         assert (hurried.code, hurried.sent) == ("overloaded", False)
         assert (await first, len(server.requests)) == (1, 2)
         assert loop.time() - began >= 1.0
-        assert gate.platform.gateway.breakers.state("stock", "sell", loop.time()) == "closed"
+        assert gate.platform.gateway.policies.breakers.state("stock", "sell", loop.time()) == "closed"
 
 
 @realtime
@@ -187,7 +187,7 @@ async def test_an_agent_may_delay_one_call() -> None:
     async with wild_server(behaviour) as server, quick_gate() as gate, Gate(gate.url, name="shop") as shop:
         await registered(gate, server)
         assert await shop.call("stock", "sell", "o1", 1) == 1
-        assert gate.platform.gateway.cool_down.cooling(asyncio.get_running_loop().time()) == {}
+        assert gate.platform.gateway.policies.cool_down.cooling(asyncio.get_running_loop().time()) == {}
 
 
 async def resets(visit: Visit) -> None:

@@ -187,7 +187,7 @@ async def test_one_instance_of_three_that_fails_is_not_felt() -> None:
             for _ in range(25):
                 with contextlib.suppress(CallFailed):
                     good += await shop.call("stock", "look", "", 1, effect="read") == 1
-                states.add(gate.platform.gateway.breakers.state("stock", "look", clock.now()))
+                states.add(gate.platform.gateway.policies.breakers.state("stock", "look", clock.now()))
             return good
 
         async with asyncio.TaskGroup() as group:

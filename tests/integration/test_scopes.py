@@ -130,6 +130,8 @@ PARAMS: Final[dict[str, dict[str, Any]]] = {
     "beat": {},
     "progress": {"unit": "u", "note": "n"},
     "cancel": {"id": "c"},
+    "lock": {"names": ["stock"], "scope": "session"},
+    "unlock": {"id": "c"},
     "drain": {},
     "routes": {},
 }

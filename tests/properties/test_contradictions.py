@@ -42,6 +42,7 @@ ODD = {
     "chain_guard: {fan_out_max: 150, calls_max: 100}": ["chain_guard.calls_max", "chain_guard.fan_out_max"],
     "rate_limit: {burst: 10}": ["rate_limit.burst", "chain_guard.fan_out_max"],
     "mechanisms: {retry: observe}": ["mechanisms.retry"],
+    "concurrency: {lease_ttl_seconds: 3}": ["concurrency.lease_ttl_seconds", "presence.beat_seconds"],
     "agents: {probe_seconds: 4}": ["presence.silent_seconds", "agents.probe_seconds"],
     "server: {host: '10.0.0.1', tokens: tokens.json}": ["server.host"],
 }  # fmt: skip

@@ -89,6 +89,6 @@ def test_switched_off_nobody_is_counted() -> None:
             WirePeer(platform, "bank", skills=SKILLS).connect()
             for _ in range(20):
                 assert (await shop.call("bank", "look", effect="read", timeout_ms=1)).code == "deadline_exceeded"
-            assert (platform.gateway.findings.of("default"), len(platform.gateway.abuse)) == ([], 0)
+            assert (platform.gateway.findings.of("default"), len(platform.gateway.policies.abuse)) == ([], 0)
 
     play(story)

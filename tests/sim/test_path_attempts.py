@@ -150,7 +150,7 @@ def test_try_later_frees_the_key_and_is_tried_again() -> None:
             assert unit.params.attempt == 2
             agent.answer(unit, "paid")
             assert (await call).value == "paid"
-            assert platform.gateway.breakers.opened_total == 0
+            assert platform.gateway.policies.breakers.opened_total == 0
 
     play(story)
 

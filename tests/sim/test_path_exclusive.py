@@ -54,7 +54,7 @@ def test_a_unit_that_does_not_stop_keeps_its_key() -> None:
             zombie = await depot.next()
             assert (await first).code == "deadline_exceeded"
             await asyncio.sleep(2)
-            assert platform.gateway.slots.outstanding("depot") == 0
+            assert platform.gateway.policies.slots.outstanding("depot") == 0
             assert (await desk.call("depot", "ship", "o1", timeout_ms=1000)).code == "deadline_exceeded"
             patient = desk.call("depot", "cancel", "o1", timeout_ms=10_000)
             await asyncio.sleep(1)

@@ -34,7 +34,9 @@ def test_one_bad_instance_of_three_does_not_open_the_breaker() -> None:
             async def ask(client: WirePeer, count: int) -> None:
                 for _ in range(count):
                     outcomes.append(await client.read("bank"))
-                    states.update(item.state for item in platform.gateway.breakers.states(platform.clock.now()))
+                    states.update(
+                        item.state for item in platform.gateway.policies.breakers.states(platform.clock.now())
+                    )
 
             async with asyncio.TaskGroup() as group:
                 servers = [group.create_task(serve(agent, raises=agent is agents[0])) for agent in agents]
@@ -100,7 +102,9 @@ def test_a_breaker_tries_again_and_closes() -> None:
                 call = client.call("bank", "pay", f"trial{number}")
                 agent.answer(await agent.next(), "paid")
                 assert (await call).ok
-            state = {item.task_type: item.state for item in platform.gateway.breakers.states(platform.clock.now())}
+            state = {
+                item.task_type: item.state for item in platform.gateway.policies.breakers.states(platform.clock.now())
+            }
             assert state["pay"] == "closed"
 
     play(story)
@@ -118,7 +122,7 @@ def test_neutral_endings_move_no_breaker() -> None:
                 code, sent = (("rejected", True), ("malformed_output", True), ("bad_request", False))[number % 3]
                 agent.answer(await agent.next(), error=code, sent=sent)
                 assert (await call).code == code
-            assert platform.gateway.breakers.opened_total == 0
+            assert platform.gateway.policies.breakers.opened_total == 0
 
     play(story)
 
@@ -144,7 +148,7 @@ def test_a_throttled_agent_is_left_alone_by_everybody_until_the_time_it_named() 
             assert asyncio.get_running_loop().time() >= 5
             agent.answer(unit, "back")
             assert (await patient).ok
-            assert platform.gateway.breakers.opened_total == 0
+            assert platform.gateway.policies.breakers.opened_total == 0
 
     play(story)
 
@@ -158,10 +162,10 @@ def test_a_hanging_target_opens_its_breaker_although_callers_are_short() -> None
             client = WirePeer(platform, "shop").connect()
             hasty = [client.call("bank", "pay", f"hasty{n}", timeout_ms=500) for n in range(20)]
             await asyncio.gather(*hasty)
-            assert platform.gateway.breakers.opened_total == 0
+            assert platform.gateway.policies.breakers.opened_total == 0
             fair = [client.call("bank", "pay", f"fair{n}", timeout_ms=4000) for n in range(20)]
             await asyncio.gather(*fair)
-            assert platform.gateway.breakers.opened_total > 0
+            assert platform.gateway.policies.breakers.opened_total > 0
             assert not agent.closed_because
 
     play(story)

@@ -230,7 +230,7 @@ def test_a_unit_that_does_not_stop_gives_its_slot_up_and_may_still_settle() -> N
             unit = await agent.next()
             assert (await hung).code == "deadline_exceeded"
             await asyncio.sleep(1.5)
-            assert platform.gateway.slots.outstanding("bank") == 0
+            assert platform.gateway.policies.slots.outstanding("bank") == 0
             assert platform.gateway.counters.zombies == 1
             agent.answer(unit, "paid late")
             await asyncio.sleep(0.1)

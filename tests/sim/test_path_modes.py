@@ -202,7 +202,7 @@ def test_observing_the_timeout_cuts_nothing() -> None:
                 agent.answer(await agent.next(), "paid")
                 await call
                 await asyncio.sleep(0.5)
-            assert platform.gateway.timeouts.p95_s("bank", "pay") is not None
+            assert platform.gateway.policies.timeouts.p95_s("bank", "pay") is not None
             slow = client.call("bank", "pay", "slow")
             unit = await agent.next()
             await asyncio.sleep(20)

@@ -95,7 +95,7 @@ def test_nonsense_on_the_link_harms_nobody_else() -> None:
             gateway = platform.gateway
             assert "internal" not in gateway.counters.outcomes
             assert (len(gateway.peers), len(gateway.flights), len(gateway.units)) == (2, 0, 0)
-            assert gateway.slots.outstanding("bank") == 0
+            assert gateway.policies.slots.outstanding("bank") == 0
 
     play(story)
 
@@ -184,7 +184,7 @@ def test_the_words_of_the_link_in_any_order_harm_nobody_else() -> None:
             assert "internal" not in gateway.counters.outcomes
             assert (len(gateway.peers), len(gateway.flights), len(gateway.units)) == (2, 0, 0)
             assert gateway.counters.attempts > 100, "the story has to reach the agents"
-            assert (gateway.slots.outstanding("bank"), gateway.slots.outstanding("liar")) == (0, 0)
+            assert (gateway.policies.slots.outstanding("bank"), gateway.policies.slots.outstanding("liar")) == (0, 0)
 
     play(story)
 

@@ -132,12 +132,12 @@ def test_an_observed_limit_of_an_agent_makes_nobody_wait() -> None:
             client = WirePeer(platform, "shop").connect()
             calls = [client.call("bank", "pay", f"o{number}") for number in range(10)]
             units = [await agent.next() for _ in calls]
-            assert platform.gateway.slots.outstanding("bank") == 2
+            assert platform.gateway.policies.slots.outstanding("bank") == 2
             for unit in units:
                 agent.answer(unit, "paid")
             assert {(await call).value for call in calls} == {"paid"}
             assert platform.gateway.counters.would == {"would_queue": 8}
-            assert (platform.gateway.slots.outstanding("bank"), len(platform.gateway.units)) == (0, 0)
+            assert (platform.gateway.policies.slots.outstanding("bank"), len(platform.gateway.units)) == (0, 0)
             assert (await client.read("nobody")).code == "no_route"
 
     play(story)

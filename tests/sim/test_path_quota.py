@@ -22,7 +22,7 @@ def limited(*limits: QuotaLimit, costs: tuple[TaskCost, ...] = ()) -> Settings:
 def remaining(platform: Platform, user: str = "shop") -> float:
     """What is left of the first limit for a user's payments at the bank."""
     asked = Call(id="", target="bank", agent="bank", task_type="pay", user=user)
-    return platform.gateway.quotas.standing(asked, platform.clock.now())[0].remaining
+    return platform.gateway.policies.quotas.standing(asked, platform.clock.now())[0].remaining
 
 
 async def serve(agent: WirePeer) -> None:

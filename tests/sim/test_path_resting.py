@@ -24,7 +24,7 @@ SKILLS = (ASK, SIGN, LOOK, BLOCK)
 
 
 def state_of(platform: Platform, agent: str) -> InstanceState:
-    (shown,) = [shown for shown in platform.gateway.slots.states(0.0) if shown.agent == agent]
+    (shown,) = [shown for shown in platform.gateway.policies.slots.states(0.0) if shown.agent == agent]
     (instance,) = shown.instances
     return instance
 
@@ -235,8 +235,8 @@ def test_open_units_have_a_bound() -> None:
             asked.append(child(desk, units[1], "b"))
             below = [await bank.next(), await bank.next()]
             assert counts(platform) == (0, 2)
-            assert platform.gateway.slots.queued("desk") == 1
-            assert platform.gateway.slots.pool("desk").holders() == [unit.unit for unit in units]
+            assert platform.gateway.policies.slots.queued("desk") == 1
+            assert platform.gateway.policies.slots.pool("desk").holders() == [unit.unit for unit in units]
             for invoked in below:
                 bank.answer(invoked, "done")
             await asyncio.gather(*asked)

@@ -35,7 +35,7 @@ def child(peer: WirePeer, unit: Invoked, target: str, key: str, task_type: str =
 def is_empty(platform: Platform) -> bool:
     """Whether nothing is left of all waits."""
     gateway = platform.gateway
-    return (len(gateway.graph), len(gateway.resting)) == (0, 0)
+    return (len(gateway.policies.graph), len(gateway.resting)) == (0, 0)
 
 
 def test_a_cycle_through_full_slots_is_refused_where_it_would_close() -> None:
@@ -55,7 +55,7 @@ def test_a_cycle_through_full_slots_is_refused_where_it_would_close() -> None:
             assert (third.code, third.error.sent, third.error.retry) == ("deadlock", False, "never")
             assert "c.block(o1) > a.block(o1) > b.block(o1) > c.block(o1)" in third.error.detail
             assert asyncio.get_running_loop().time() < 1
-            assert platform.gateway.slots.queued("a") == 0
+            assert platform.gateway.policies.slots.queued("a") == 0
             for peer, unit, waited in ((c, in_c, second), (b, in_b, first), (a, in_a, root)):
                 peer.answer(unit, "done another way")
                 assert (await waited).ok
@@ -196,6 +196,71 @@ def test_pools_that_wait_for_one_another_cannot_fill_up() -> None:
 async def serve(peer: WirePeer) -> None:
     while True:
         peer.answer(await peer.next(), "served")
+
+
+@pytest.mark.parametrize("first", ["call", "lock"])
+def test_a_cycle_of_a_call_and_a_lock_is_refused(first: str) -> None:
+    """D4: one holds the lock and queues for a slot, the other has that slot and wants the lock."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            a, b = peers(platform, "a", "b")
+            shop = WirePeer(platform, "shop").connect()
+            roots = shop.call("a", "block", "o1"), shop.call("b", "block", "o2")
+            in_a, in_b = await a.next(), await b.next()
+            assert (await a.lock("stock", token=in_a.params.token)).ok
+            if first == "call":
+                waits = child(a, in_a, "b", "o3")
+                await asyncio.sleep(0.1)
+                refused = await b.lock("stock", token=in_b.params.token)
+            else:
+                waits = b.lock("stock", token=in_b.params.token)
+                await asyncio.sleep(0.1)
+                refused = await child(a, in_a, "b", "o3")
+            assert refused.code == "deadlock"
+            assert asyncio.get_running_loop().time() < 1
+            order = ((b, in_b, 1), (a, in_a, 0)) if first == "call" else ((a, in_a, 0), (b, in_b, 1))
+            for peer, unit, root in order:
+                peer.answer(unit, "done")
+                assert (await roots[root]).ok
+                if peer is b and first == "call":
+                    b.answer(await b.next(), "done")
+            assert (await waits).ok
+            deadlocks = platform.gateway.waits.deadlocks
+            assert (deadlocks.refused, deadlocks.resolved) == (1, 1)
+            assert is_empty(platform)
+
+    play(story)
+
+
+def test_locks_that_are_taken_in_the_wrong_order_by_way_of_calls_are_found() -> None:
+    """D4, D6: each holds one lock, and a unit that it has called wants the other's: no global order sees that."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            a, b = peers(platform, "a", "b", concurrency=4)
+            shop = WirePeer(platform, "shop").connect()
+            roots = [shop.call(name, "ask", name) for name in ("a", "b")]
+            in_a, in_b = await a.next(), await b.next()
+            assert (await a.lock("left", token=in_a.params.token)).ok
+            assert (await b.lock("right", token=in_b.params.token)).ok
+            below = child(a, in_a, "b", "x", "ask"), child(b, in_b, "a", "y", "ask")
+            in_b2, in_a2 = await b.next(), await a.next()
+            waits = b.lock("right", token=in_b2.params.token)
+            await asyncio.sleep(0.1)
+            refused = await a.lock("left", token=in_a2.params.token)
+            assert refused.code == "deadlock"
+            a.answer(in_a2, "done without")
+            assert (await below[1]).ok
+            b.answer(in_b, "done")
+            assert (await waits).ok
+            b.answer(in_b2, "done")
+            assert (await below[0]).ok
+            a.answer(in_a, "done")
+            assert [(await root).ok for root in roots] == [True, True]
+            assert is_empty(platform)
+
+    play(story)
 
 
 @pytest.mark.parametrize("mode", ["observe", "off"])

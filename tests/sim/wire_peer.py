@@ -19,7 +19,7 @@ from agentgate.adapters.memory.store import MemoryStore
 from agentgate.app import Platform, Ports, build
 from agentgate.config import Settings
 from agentgate.model import NEIGHBOUR, Card, Identity, Outcome, Skill, problem
-from agentgate.model.link import Answer, InvokeParams, UnitReport
+from agentgate.model.link import Answer, InvokeParams, LockReport, UnitReport
 from agentgate.ports.store import Store
 from agentgate.testing.loop import run_virtual
 from agentgate.testing.ports import SeededChance, VirtualClock
@@ -96,13 +96,14 @@ class WirePeer:
         self.messages: list[dict[str, Any]] = []
         self.closed_because = ""
         self.acked = 0
+        self.locks: dict[str, dict[str, Any]] = {}  # requests for locks, by id, in order
         self._calls: dict[str, asyncio.Future[Outcome]] = {}
         self._said: dict[str, dict[str, Any]] = {}  # the parameters of those calls
         self._call_ids = itertools.count(1)
         self._seqs = itertools.count(1)
         self._beats: asyncio.Task[None] | None = None
 
-    def connect(self, *, units: tuple[UnitReport, ...] = ()) -> WirePeer:
+    def connect(self, *, units: tuple[UnitReport, ...] = (), locks: tuple[LockReport, ...] = ()) -> WirePeer:
         """Open a (new) connection and say hello."""
         self.closed_because = ""
         self.session = self.platform.gateway.connect(self._receive, self._closed, self.identity)
@@ -110,6 +111,7 @@ class WirePeer:
             "agent": self.name,
             "instance": self.instance,
             "units": units,
+            "locks": locks,
             "calls": list(self._calls),
             "pid": self.pid,
             **({"card": self.card} if self.card else {}),
@@ -154,6 +156,31 @@ class WirePeer:
         """Give up every call that is still waited for."""
         for call_id in self._calls:
             self.send(method="cancel", params={"id": call_id})
+
+    def lock(self, *names: str, token: str = "", **more: Any) -> asyncio.Future[Outcome]:
+        """Ask for locks; the future is the outcome."""
+        lock_id = f"{self.instance}-lock-{next(self._call_ids)}"
+        answered = self._calls[lock_id] = asyncio.get_running_loop().create_future()
+        self.locks[lock_id] = {"names": names, "token": token, **more}
+        self.ask_again(lock_id)
+        return answered
+
+    def ask_again(self, lock_id: str) -> None:
+        """Send a request for locks, for the first time or once more."""
+        self.send(method="lock", id=lock_id, params=self.locks[lock_id])
+
+    def forget(self, lock_id: str) -> None:
+        """Wait no longer for this request, without a word."""
+        del self._calls[lock_id]
+
+    @property
+    def last_lock(self) -> str:
+        """The id of the last request for locks."""
+        return next(reversed(self.locks))
+
+    def unlock(self, lock_id: str) -> None:
+        """Give back what this request holds."""
+        self.send(method="unlock", params={"id": lock_id})
 
     def read(self, target: str, payload: Any = None, **more: Any) -> asyncio.Future[Outcome]:
         """Start a read."""

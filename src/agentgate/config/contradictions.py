@@ -111,6 +111,12 @@ RULES: Final[tuple[Rule, ...]] = (
         "allow for two beats at least, better three",
     ),
     Rule(
+        ("concurrency.lease_ttl_seconds", "presence.beat_seconds"),
+        lambda s: s.locks.lease_s < BEATS_MISSED * s.presence.beat_s,
+        "one late beat takes the locks of a living holder",
+        "allow for two beats at least; longer than an agent may be silent is better",
+    ),
+    Rule(
         ("presence.silent_seconds", "agents.probe_seconds"),
         lambda s: s.presence.silent_s < PROBES_BEFORE_SILENCE * s.agents.probe_s,
         "one late probe takes an HTTP agent away",

@@ -23,6 +23,7 @@ from agentgate.core.cool_down import CoolDownOptions
 from agentgate.core.duplicates import DuplicateOptions
 from agentgate.core.instances import SlotOptions
 from agentgate.core.ledger import LedgerOptions
+from agentgate.core.locks import LockOptions
 from agentgate.core.payload import PayloadOptions
 from agentgate.core.presence import PresenceOptions
 from agentgate.core.quota import QuotaOptions
@@ -231,6 +232,28 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("concurrency.holds_min", SlotOptions, "holds_min",
         "finished calls after which the expected wait counts for refusals",
         "calls queue that cannot be served in time", "a few slow calls turn others away"),
+    Key("concurrency.lease_ttl_seconds", LockOptions, "lease_s",
+        "how long locks are held for a process that gives no sign of life, and for a unit that does not stop",
+        "others wait for the dead", "a stall of the network takes locks from living holders"),
+
+    Key("locks.wait_seconds", LockOptions, "wait_s",
+        "how long a request for locks waits that states no time-out; never beyond its unit's deadline",
+        "units wait for what they will not get", "ordinary work of others ends the wait"),
+    Key("locks.spread", LockOptions, "spread",
+        "the share by which time-outs of locks differ, either way",
+        "time-outs are not what was asked for", "two sides that gave up come back in step"),
+    Key("locks.names_max", LockOptions, "names_max",
+        "locks of one request",
+        "one request holds up many", "honest work needs several requests"),
+    Key("locks.locks_max", LockOptions, "locks_max",
+        "locks that are held or waited for",
+        "memory grows with names", "units are refused under load"),
+    Key("locks.askers_max", LockOptions, "askers_max",
+        "requests that hold one lock or wait for it",
+        "requests wait past their time-outs", "bursts are refused"),
+    Key("locks.process_max", LockOptions, "process_max",
+        "locks that one process holds and waits for",
+        "one process takes the gate's memory", "busy processes are refused"),
 
     Key("circuit_breaker.error_ratio", BreakerOptions, "error_ratio",
         "the share of faults in the window that opens a breaker",
@@ -421,7 +444,6 @@ KEYS: Final[tuple[Key, ...]] = (
 
 # Keys of the reference configuration whose parts are not built yet: accepted, so that one file serves all versions.
 NOT_BUILT: Final[dict[str, str]] = {
-    "concurrency.lease_ttl_seconds": "leased locks and documents are not built yet",
     "degradation.triggers.error_rate_threshold": "degradation is not built yet",
     "degradation.triggers.p99_latency_ms_threshold": "degradation is not built yet",
     "degradation.triggers.queue_depth_threshold": "degradation is not built yet",

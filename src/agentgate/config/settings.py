@@ -21,6 +21,7 @@ from agentgate.core.cool_down import CoolDownOptions
 from agentgate.core.duplicates import DuplicateOptions
 from agentgate.core.instances import SlotOptions
 from agentgate.core.ledger import LedgerOptions
+from agentgate.core.locks import LockOptions
 from agentgate.core.payload import PayloadOptions
 from agentgate.core.policy import Mode
 from agentgate.core.presence import PresenceOptions
@@ -80,6 +81,7 @@ class Settings:
     payload: PayloadOptions = field(default_factory=PayloadOptions)
     cool_down: CoolDownOptions = field(default_factory=CoolDownOptions)
     slots: SlotOptions = field(default_factory=SlotOptions)
+    locks: LockOptions = field(default_factory=LockOptions)
     breaker: BreakerOptions = field(default_factory=BreakerOptions)
     timeout: TimeoutOptions = field(default_factory=TimeoutOptions)
     retry: BackoffOptions = field(default_factory=BackoffOptions)

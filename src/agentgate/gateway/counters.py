@@ -22,6 +22,7 @@ class Counters:
     zombies: int = 0
     rejoined_units: int = 0
     checks: int = 0
+    locks_lost: int = 0  # leases that ended while they were held
     protocol_errors: int = 0
     http_answers: Counter[str] = field(default_factory=Counter)  # of HTTP agents, by class of status, or how it failed
     registrations: int = 0  # hellos of agents that were taken

@@ -13,6 +13,7 @@ from agentgate.model import PRIORITY_BY_TIER, Call, Problem, Tier, qualified
 
 if TYPE_CHECKING:
     from agentgate.core.chain import ChainGuard
+    from agentgate.core.locks import Locks
     from agentgate.core.unit_token import UnitTokens
     from agentgate.gateway.options import CallOptions
     from agentgate.gateway.units import Units
@@ -34,7 +35,7 @@ def seconds_of(milliseconds: int) -> float:
 class Entry:
     """Turns the parameters of a `call` into a passage."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts it asks
         self,
         *,
         clock: Clock,
@@ -43,6 +44,7 @@ class Entry:
         guard: ChainGuard,
         tokens: UnitTokens,
         units: Units,
+        locks: Locks,
         options: CallOptions,
     ) -> None:
         self._clock = clock
@@ -51,6 +53,7 @@ class Entry:
         self._guard = guard
         self._tokens = tokens
         self._units = units
+        self._locks = locks
         self._options = options
 
     def read(
@@ -97,7 +100,10 @@ class Entry:
             depth=came_from.depth,
             linked=came_from.linked,
         )
-        return Passage(call, self._clock.wall(), refusal or came_from.refused)
+        refusal = refusal or came_from.refused
+        if refusal is None and params.effect == "write" and came_from.parent_unit:
+            refusal = self._locks.lost_by(came_from.parent_unit)
+        return Passage(call, self._clock.wall(), refusal)
 
     def _deadline(self, params: CallParams, tenant: str, parent_unit: str, now: float) -> float:
         if params.timeout_ms is not None:
@@ -109,6 +115,10 @@ class Entry:
             if skill is not None and skill.timeout_s is not None:
                 own_s = max(own_s, skill.timeout_s)
             own_s -= seconds_of(params.age_ms)
+        return self.deadline_within(parent_unit, own_s, now)
+
+    def deadline_within(self, parent_unit: str, own_s: float, now: float) -> float:
+        """When what a unit waits for ends that would take so long by itself: in time for the unit to use the answer."""
         parent = self._units.get(parent_unit) if parent_unit else None
         if parent is None:
             return now + own_s

@@ -13,21 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from agentgate.core.abuse import Abuse
-from agentgate.core.admission import Admission
-from agentgate.core.backoff import Backoff
-from agentgate.core.breakers import Breakers
-from agentgate.core.budget import RetryBudget
-from agentgate.core.chain import ChainGuard
-from agentgate.core.cool_down import CoolDown
-from agentgate.core.duplicates import Duplicates
-from agentgate.core.patience import Patience
-from agentgate.core.quota import Quotas, Standing
-from agentgate.core.rate import RateLimiter
-from agentgate.core.slots import Slots
-from agentgate.core.timeout import Timeouts
-from agentgate.core.unit_token import UnitTokens
-from agentgate.core.waits import Waits
 from agentgate.gateway.checks import Checks
 from agentgate.gateway.counters import Counters
 from agentgate.gateway.entry import SPAN_ID_BYTES, TRACE_ID_BYTES, Entry
@@ -37,15 +22,15 @@ from agentgate.gateway.gateway_options import GatewayOptions
 from agentgate.gateway.http_agents import HttpAgents
 from agentgate.gateway.http_dispatch import HttpDispatch
 from agentgate.gateway.instances import Instances
-from agentgate.gateway.invoke import Invoke
 from agentgate.gateway.known_calls import KnownCalls
 from agentgate.gateway.ledger import Ledger
 from agentgate.gateway.link import LinkService
-from agentgate.gateway.parking import Parking
+from agentgate.gateway.locks import LockService
 from agentgate.gateway.parts import Parts
 from agentgate.gateway.passage import Passage
 from agentgate.gateway.peers import Peers
 from agentgate.gateway.pipeline import Pipeline
+from agentgate.gateway.policies import Policies
 from agentgate.gateway.reach import Reach
 from agentgate.gateway.registrations import Registrations
 from agentgate.gateway.rejoin import Rejoin
@@ -55,13 +40,14 @@ from agentgate.gateway.session import Session
 from agentgate.gateway.stages.quota import as_counted
 from agentgate.gateway.switch import Switch
 from agentgate.gateway.units import Units
-from agentgate.gateway.waits import CallWaits
+from agentgate.gateway.waits import UnitWaits
 from agentgate.model import NEIGHBOUR, Call, Identity, Outcome
 from agentgate.runtime.service import Service
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from agentgate.core.quota import Standing
     from agentgate.core.slots import SlotTicket
     from agentgate.ports.clock import Chance, Clock
     from agentgate.ports.http import HttpClient
@@ -97,22 +83,17 @@ class Gateway(Service):
         self._chance = chance
         self._routes = routes
         self.findings = findings
-        self._make_policies(options, chance, lifetime)
+        policies = self.policies = Policies(options, chance, lifetime, routes)
         self.ledger = Ledger(store, clock, options.name, lifetime.epoch)
         self.flights = Flights(options.calls.flights_max)
         self.peers = Peers(clock, options.calls, findings)
-        self.parkings = {
-            "rate": Parking(self.rate, clock),
-            "chain_guard": Parking(self.guard, clock),
-            "cool_down": Parking(self.cool_down, clock),
-            "slot": Parking(self.slots, clock),
-        }
-        self._reach = Reach(self.peers)
+        self.parkings = policies.parkings(clock)
+        self._reach = Reach(self.peers, policies.tokens, clock, self.counters)
         self.units = self._make_units()
-        self.resting = Resting(self.units, self.slots, self.parkings["slot"], clock)
+        self.resting = Resting(self.units, policies.slots, self.parkings["slot"], clock)
         self.waits = self._make_waits()
         self._registrations = Registrations(
-            self.admission, routes=routes, units=self.units, clock=clock, counters=self.counters
+            policies.admission, routes=routes, units=self.units, clock=clock, counters=self.counters
         )
         self.http_agents = self._reach.http = self._make_http_agents(http)
         self._id_prefix = f"{lifetime.epoch:x}{chance.token_hex(ID_PREFIX_BYTES)}"
@@ -123,16 +104,18 @@ class Gateway(Service):
             clock=clock,
             chance=chance,
             routes=routes,
-            guard=self.guard,
-            tokens=self.tokens,
+            guard=policies.guard,
+            tokens=policies.tokens,
             units=self.units,
+            locks=policies.locks,
             options=options.calls,
         )
+        self._lock_service = self._make_lock_service()
         self._rejoin = Rejoin(
             units=self.units,
             flights=self.flights,
-            slots=self.slots,
-            tokens=self.tokens,
+            slots=policies.slots,
+            tokens=policies.tokens,
             ledger=self.ledger,
             routes=routes,
             clock=clock,
@@ -144,8 +127,8 @@ class Gateway(Service):
         self.front = self._make_front()
         self.known_calls = KnownCalls(self.flights, self.ledger, clock)
         self.peers.on_drain = routes.drain
-        self.switch = Switch(routes, self.slots, self.parkings["slot"], clock)
-        routes.listen(Instances(self.slots, self.parkings["slot"], self.units, self.peers, self.http_agents, clock))
+        self.switch = Switch(routes, policies.slots, self.parkings["slot"], clock)
+        routes.listen(Instances(policies.slots, self.parkings["slot"], self.units, self.peers, self.http_agents, clock))
 
     async def call(self, call: Call) -> Outcome:
         """Take a call that begins inside the gate; what it leaves open (ids, trace, deadline) is filled in."""
@@ -172,9 +155,9 @@ class Gateway(Service):
 
     def quota_of(self, call: Call) -> Standing | None:
         """How the quota stands that calls like this one are nearest to; None: they have none that counts units."""
-        if not self.quotas.in_use:
+        if not self.policies.quotas.in_use:
             return None
-        return self.quotas.nearest(as_counted(call, self.quotas, self._routes), self._clock.now())
+        return self.policies.quotas.nearest(as_counted(call, self.policies.quotas, self._routes), self._clock.now())
 
     def connect(
         self, send: Callable[[bytes], None], close: Callable[[str], None], identity: Identity = NEIGHBOUR
@@ -185,8 +168,12 @@ class Gateway(Service):
     async def _start(self) -> None:
         await self.ledger.__aenter__()
         now = self._clock.now()
-        for route in (route for route in self._routes.snapshot().routes if route.instances):
-            self.slots.expect(route.qualified, now + self.options.calls.recovery_s, now)
+        until = now + self.options.calls.recovery_s
+        routes = [route for route in self._routes.snapshot().routes if route.instances]
+        for route in routes:
+            self.policies.slots.expect(route.qualified, until, now)
+        linked = (name for route in routes for name in route.instances if name not in route.endpoints)
+        self._lock_service.await_holders(linked, until)
         await self._rejoin.restore()
         self.http_agents.restore(self._routes.snapshot())
         self._spawn(self._watch())
@@ -194,6 +181,7 @@ class Gateway(Service):
 
     async def _stop(self) -> None:
         self._rejoin.close()
+        self._lock_service.close()
         self.peers.close()
         self.http_agents.close()
         self.units.close()
@@ -203,34 +191,14 @@ class Gateway(Service):
             parking.close()
         await self.ledger.__aexit__(None, None, None)
 
-    def _make_policies(self, options: GatewayOptions, chance: Chance, lifetime: Lifetime) -> None:
-        draw = chance.draw
-        self.rate = RateLimiter(options.rate)
-        self.abuse = Abuse(options.abuse)
-        self.duplicates = Duplicates(options.duplicates)
-        self.patience = Patience()
-        self.quotas = Quotas(options.quota, self._routes.quotas)
-        self.guard = ChainGuard(options.chain)
-        self.graph = Waits()
-        self.tokens = UnitTokens(lifetime.secret.encode())
-        self.cool_down = CoolDown(options.cool_down)
-        self.slots = Slots(options.slots, observes=options.mechanisms.get("concurrency") == "observe")
-        self.breakers = Breakers(options.breaker, draw)
-        fixed = options.mechanisms.get("dynamic_timeout") == "off"
-        self.timeouts = Timeouts(options.timeout, draw, fixed=fixed)
-        self.backoff = Backoff(options.retry)
-        self.budget = RetryBudget(options.budget)
-        self.admission = Admission(options.admission, draw)
-
     def _make_units(self) -> Units:
         return Units(
             release=self._release_slot,
             overstay=self._overstay_slot,
             send_stop=self._reach.send_stop,
             zombies_found=self._reach.zombies_found,
-            guard=self.guard,
-            graph=self.graph,
-            timeouts=self.timeouts,
+            guard=self.policies.guard,
+            timeouts=self.policies.timeouts,
             ledger=self.ledger,
             clock=self._clock,
             counters=self.counters,
@@ -238,12 +206,12 @@ class Gateway(Service):
             answers_early=self.options.mechanisms.get("idempotency") == "observe",
         )
 
-    def _make_waits(self) -> CallWaits:
-        return CallWaits(
-            self.graph,
+    def _make_waits(self) -> UnitWaits:
+        return UnitWaits(
+            self.policies.graph,
             mode=self.options.mechanisms.get("wait_graph", "enforce"),
             units=self.units,
-            slots=self.slots,
+            slots=self.policies.slots,
             resting=self.resting,
             routes=self._routes,
             clock=self._clock,
@@ -294,28 +262,17 @@ class Gateway(Service):
             modes=options.mechanisms,
             options=options.calls,
             counters=self.counters,
-            rate=self.rate,
-            quotas=self.quotas,
-            abuse=self.abuse,
-            duplicates=self.duplicates,
-            guard=self.guard,
-            tokens=self.tokens,
+            policies=self.policies,
             ledger=self.ledger,
             flights=self.flights,
             units=self.units,
             waits=self.waits,
             checks=checks,
             schemas=schemas,
-            cool_down=self.cool_down,
-            slots=self.slots,
             parkings=self.parkings,
-            breakers=self.breakers,
             watches_backlog=options.breaker.backlog is not None,
-            timeouts=self.timeouts,
-            backoff=self.backoff,
             attempts_max=1 if options.mechanisms.get("retry") == "off" else options.retry.attempts_max,
-            budget=self.budget,
-            invoke=Invoke(self.tokens, self._reach, self._clock, self.counters),
+            invoke=self._reach.invoke,
             new_id=self._new_id,
         )
 
@@ -331,6 +288,7 @@ class Gateway(Service):
             units=self.units,
             rejoin=self._rejoin,
             entry=self._entry,
+            locks=self._lock_service,
             ledger=self.ledger,
             directory=self._routes,
             schemas=schemas,
@@ -340,14 +298,27 @@ class Gateway(Service):
             payload_options=self.options.payload,
         )
 
+    def _make_lock_service(self) -> LockService:
+        return LockService(
+            self.policies.locks,
+            entry=self._entry,
+            guard=self.policies.guard,
+            tokens=self.policies.tokens,
+            units=self.units,
+            waits=self.waits,
+            peers=self.peers,
+            clock=self._clock,
+            counters=self.counters,
+        )
+
     def _make_front(self) -> Front:
         return Front(
             run=self.run,
             spawn=self._task,
             new_id=self._new_id,
             entry=self._entry,
-            guard=self.guard,
-            tokens=self.tokens,
+            guard=self.policies.guard,
+            tokens=self.policies.tokens,
             routes=self._routes,
             counters=self.counters,
             left=self._caller_left,
@@ -355,15 +326,15 @@ class Gateway(Service):
         )
 
     def _release_slot(self, ticket: SlotTicket, outcome: Outcome) -> None:
-        self.slots.settle(ticket, outcome, self._clock.now())
+        self.policies.slots.settle(ticket, outcome, self._clock.now())
         self.parkings["slot"].pump()
 
     def _overstay_slot(self, ticket: SlotTicket) -> None:
-        self.slots.overstay(ticket, self._clock.now())
+        self.policies.slots.overstay(ticket, self._clock.now())
         self.parkings["slot"].pump()
 
     def _caller_left(self, call: Call) -> None:
-        found = self.patience.left(call, self._clock.now())
+        found = self.policies.patience.left(call, self._clock.now())
         if found is not None:
             self.findings.report(
                 "caller_limit_below_gate",
@@ -382,7 +353,7 @@ class Gateway(Service):
         """What only time brings: a breaker's trial that never came back, a client that has gone silent."""
         while True:
             await asyncio.sleep(WATCH_S)
-            self.breakers.tick(self._clock.now())
+            self.policies.breakers.tick(self._clock.now())
             self.peers.end_silent(self.options.calls.silent_s)
 
     async def _watch_http_agents(self) -> None:

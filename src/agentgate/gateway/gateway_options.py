@@ -13,6 +13,7 @@ from agentgate.core.budget import BudgetOptions
 from agentgate.core.chain import ChainOptions
 from agentgate.core.cool_down import CoolDownOptions
 from agentgate.core.duplicates import DuplicateOptions
+from agentgate.core.locks import LockOptions
 from agentgate.core.payload import PayloadOptions
 from agentgate.core.policy import Mode
 from agentgate.core.quota import QuotaOptions
@@ -37,6 +38,7 @@ class GatewayOptions:
     payload: PayloadOptions
     cool_down: CoolDownOptions
     slots: SlotOptions
+    locks: LockOptions
     breaker: BreakerOptions
     timeout: TimeoutOptions
     retry: BackoffOptions

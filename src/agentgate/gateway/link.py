@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from agentgate.gateway.entry import Entry
     from agentgate.gateway.http_agents import HttpAgents
     from agentgate.gateway.ledger import Ledger
+    from agentgate.gateway.locks import LockService
     from agentgate.gateway.options import CallOptions
     from agentgate.gateway.passage import Passage
     from agentgate.gateway.peers import Peers
@@ -85,6 +86,7 @@ class LinkService:
         units: Units,
         rejoin: Rejoin,
         entry: Entry,
+        locks: LockService,
         ledger: Ledger,
         directory: Directory,
         schemas: Schemas,
@@ -103,6 +105,7 @@ class LinkService:
         self._units = units
         self._rejoin = rejoin
         self._entry = entry
+        self.locks = locks
         self._ledger = ledger
         self._directory = directory
         self._schemas = schemas
@@ -243,12 +246,14 @@ class LinkService:
                 return
         dropped = self._rejoin.reconcile(peer, params.units, records, partial(self._settle, peer))
         self._drop_calls(peer, params.calls)
+        lost = self.locks.reconcile(peer, params.locks, params.calls)
         welcome = Welcome(
             session=f"{self._name}:{self._epoch}:{params.instance}",
             gateway=self._name,
             gateway_epoch=self._epoch,
             acked=peer.acks.acked,
             unknown_units=dropped,
+            lost_locks=lost,
             payload_bytes_max=self.payload_options.bytes_max,
             agent=peer.name,
         )
@@ -291,6 +296,7 @@ class LinkService:
     def beat(self, peer: Peer, params: BeatParams) -> None:
         """A sign of life with two figures; it is answered, so that the process knows the gate is alive, too."""
         peer.lag_ms = params.lag_ms
+        self.locks.renew(peer)
         peer.post(Message("ack", AckParams(seq=peer.acks.acked)))
 
     def drain(self, peer: Peer, params: DrainParams) -> None:
@@ -330,11 +336,13 @@ class LinkService:
         peer.calls[call_id] = RunningCall(passage, task)
 
     def cancel(self, peer: Peer, call_id: str) -> None:
-        """The caller no longer waits."""
+        """The caller no longer waits, for a call or for locks."""
         running = peer.calls.get(call_id)
         if running is not None:
             self._left(running.passage.call)
             running.cancel()
+        else:
+            self.locks.drop(peer, call_id)
 
     def _passage(self, peer: Peer, call_id: str, raw: bytes) -> Passage:
         refusal: Problem | None = None
@@ -364,11 +372,8 @@ class LinkService:
     def _respond(self, peer: Peer, call_id: str, outcome: Outcome) -> None:
         # Without a connection the answer goes nowhere: the caller sends the call again when it is back, a keyed one
         # is answered from the ledger then, and a read is read again.
-        if peer.session is None:
-            return
-        self.counters.messages += 1
-        peer.remember(call_id)
-        peer.session.post(Response(call_id, outcome))
+        if peer.respond(call_id, outcome):
+            self.counters.messages += 1
 
 
 def _lacks(identity: Identity, name: str) -> str:

@@ -7,19 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentgate.core.abuse import Abuse
-    from agentgate.core.backoff import Backoff
-    from agentgate.core.breakers import Breakers
-    from agentgate.core.budget import RetryBudget
-    from agentgate.core.chain import ChainGuard
-    from agentgate.core.cool_down import CoolDown
-    from agentgate.core.duplicates import Duplicates
     from agentgate.core.policy import Mode
-    from agentgate.core.quota import Quotas
-    from agentgate.core.rate import RateLimiter
-    from agentgate.core.slots import Slots
-    from agentgate.core.timeout import Timeouts
-    from agentgate.core.unit_token import UnitTokens
     from agentgate.gateway.checks import Checks
     from agentgate.gateway.counters import Counters
     from agentgate.gateway.flights import Flights
@@ -27,9 +15,10 @@ if TYPE_CHECKING:
     from agentgate.gateway.options import CallOptions
     from agentgate.gateway.parking import Parking
     from agentgate.gateway.passage import Passage
+    from agentgate.gateway.policies import Policies
     from agentgate.gateway.schemas import Schemas
     from agentgate.gateway.units import Unit, Units
-    from agentgate.gateway.waits import CallWaits
+    from agentgate.gateway.waits import UnitWaits
     from agentgate.model import Problem, WaitKind
     from agentgate.ports.clock import Chance, Clock
     from agentgate.ports.routes import Routes
@@ -49,27 +38,16 @@ class Parts:
     modes: Mapping[str, Mode]
     options: CallOptions
     counters: Counters
-    rate: RateLimiter
-    quotas: Quotas
-    abuse: Abuse
-    duplicates: Duplicates
-    guard: ChainGuard
-    tokens: UnitTokens
+    policies: Policies
     ledger: Ledger
     flights: Flights
     units: Units
-    waits: CallWaits
+    waits: UnitWaits
     checks: Checks
     schemas: Schemas
-    cool_down: CoolDown
-    slots: Slots
     parkings: Mapping[str, Parking]  # by the name of the stage that parks
-    breakers: Breakers
     watches_backlog: bool  # whether a long queue opens a breaker
-    timeouts: Timeouts
-    backoff: Backoff
     attempts_max: int
-    budget: RetryBudget
     invoke: Callable[[Unit], bool]  # hands a unit to its process; False: it is not connected
     new_id: Callable[[str], str]
 
@@ -80,7 +58,7 @@ class Parts:
     def closes_knot(self, passage: Passage, kind: WaitKind) -> Problem | None:
         """Why a call may not wait as it is about to; observed only, that is noted and it waits."""
         knot = self.waits.check(passage, kind)
-        if knot is not None and self.mode("wait_graph") == "observe":
+        if knot is not None and not self.waits.enforces:
             self.note(passage, "would_deadlock")
             return None
         return knot

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from agentgate.core.acks import Acks
 from agentgate.core.takeovers import Takeovers
-from agentgate.gateway.frames import Message
-from agentgate.model import Card, Tier, plain
+from agentgate.gateway.frames import Message, Response
+from agentgate.model import Card, Outcome, Tier, plain
 from agentgate.model.link import DrainParams, InvokeParams, StopKind, StopParams
 
 if TYPE_CHECKING:
@@ -85,6 +85,14 @@ class Peer:
         self.session.post(message)
         return True
 
+    def respond(self, request_id: str, outcome: Outcome) -> bool:
+        """Answer a call, or a request for locks, if it is connected."""
+        if self.session is None:
+            return False
+        self.remember(request_id)
+        self.session.post(Response(request_id, outcome))
+        return True
+
     def ask_restart(self) -> None:
         """Ask it to finish what is in hand and to start anew; said again over every new connection."""
         if self.restart_reason:
@@ -107,6 +115,7 @@ class Peers:
         self._peers: dict[str, Peer] = {}
         # An instance with as many zombies as it has places cannot be helped from outside: set by the gateway.
         self.on_drain: Callable[[str], None] = lambda _instance: None
+        self.on_forget: Callable[[str], None] = lambda _instance: None  # set by whoever keeps something for processes
 
     def __len__(self) -> int:
         return len(self._peers)
@@ -177,6 +186,7 @@ class Peers:
         for running in list(peer.calls.values()):
             if not running.detached:
                 running.cancel()
+        self.on_forget(peer.instance)
 
     def invoke(self, unit: Unit, params: InvokeParams) -> bool:
         """Hand a unit to its process; False when it is not connected."""

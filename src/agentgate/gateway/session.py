@@ -26,6 +26,7 @@ from agentgate.model.link import (
     ProgressParams,
     ProtocolProblem,
     RoutesParams,
+    UnlockParams,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _hello = msgspec.json.Decoder(HelloParams)
 _cancel = msgspec.json.Decoder(CancelParams)
 _progress = msgspec.json.Decoder(ProgressParams)
 _routes = msgspec.json.Decoder(RoutesParams)
+_unlock = msgspec.json.Decoder(UnlockParams)
 _beat = msgspec.json.Decoder(BeatParams)
 _drain = msgspec.json.Decoder(DrainParams)
 
@@ -177,11 +179,8 @@ class Session:
         self._link.answered(peer, frame.id, answer)
 
     def _take_call(self, peer: Peer, frame: Frame) -> None:
-        if not isinstance(frame.id, str) or not 0 < len(frame.id) <= ID_CHARS_MAX:
-            msg = f"a call needs an id of 1 to {ID_CHARS_MAX} characters"
-            raise WireError(msg)
         self._link.counters.messages += 1
-        self._link.call(peer, frame.id, frames.raw(frame.params))
+        self._link.call(peer, _request_id(frame), frames.raw(frame.params))
 
     def _take_note(self, peer: Peer, frame: Frame) -> None:
         take = self.METHODS.get(frame.method or "")
@@ -203,6 +202,12 @@ class Session:
     def _take_cancel(self, peer: Peer, frame: Frame) -> None:
         self._link.cancel(peer, _params(_cancel, frame).id)
 
+    def _take_lock(self, peer: Peer, frame: Frame) -> None:
+        self._link.locks.request(peer, _request_id(frame), frames.raw(frame.params))
+
+    def _take_unlock(self, peer: Peer, frame: Frame) -> None:
+        self._link.locks.drop(peer, _params(_unlock, frame).id)
+
     def _take_drain(self, peer: Peer, frame: Frame) -> None:
         self._link.drain(peer, _params(_drain, frame))
 
@@ -217,9 +222,18 @@ class Session:
         "beat": _take_beat,
         "progress": _take_progress,
         "cancel": _take_cancel,
+        "lock": _take_lock,
+        "unlock": _take_unlock,
         "drain": _take_drain,
         "routes": _take_routes,
     }
+
+
+def _request_id(frame: Frame) -> str:
+    if not isinstance(frame.id, str) or not 0 < len(frame.id) <= ID_CHARS_MAX:
+        msg = f"a {frame.method} needs an id of 1 to {ID_CHARS_MAX} characters"
+        raise WireError(msg)
+    return frame.id
 
 
 def _params(decoder: msgspec.json.Decoder[T], frame: Frame) -> T:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from agentgate.core.chain import ChainGuard
     from agentgate.core.slots import SlotTicket
     from agentgate.core.timeout import TimeoutPlan, Timeouts
-    from agentgate.core.waits import Waits
     from agentgate.gateway.counters import Counters
     from agentgate.gateway.flights import Flight
     from agentgate.gateway.ledger import Ledger
@@ -78,6 +77,18 @@ class Unit(Struct, eq=False):
         self.state = step(TABLE, self.state, event)
 
 
+class UnitListener(Protocol):
+    """Hears what becomes of units that have run; whatever a unit has taken meanwhile goes with it."""
+
+    def unit_ended(self, unit: Unit) -> None:
+        """Its end is known, whatever that is."""
+        ...
+
+    def unit_overstays(self, unit: Unit) -> None:
+        """It was told to stop and did not."""
+        ...
+
+
 class Units:
     """All open units of this gateway."""
 
@@ -89,7 +100,6 @@ class Units:
         send_stop: Callable[[Unit, StopKind, str], None],
         zombies_found: Callable[[str, int], None],
         guard: ChainGuard,
-        graph: Waits,
         timeouts: Timeouts,
         ledger: Ledger,
         clock: Clock,
@@ -101,7 +111,6 @@ class Units:
         self._release = release
         self._overstay_slot = overstay
         self._guard = guard
-        self._graph = graph
         self._timeouts = timeouts
         self._ledger = ledger
         self._clock = clock
@@ -111,9 +120,14 @@ class Units:
         self._by_instance: dict[str, dict[str, Unit]] = {}
         self.send_stop = send_stop
         self._zombies_found = zombies_found
+        self._listeners: list[UnitListener] = []
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def listen(self, listener: UnitListener) -> None:
+        """Tell this listener from now on."""
+        self._listeners.append(listener)
 
     def get(self, unit_id: str) -> Unit | None:
         """An open unit; one whose end is being written counts as open."""
@@ -260,7 +274,8 @@ class Units:
     def _close(self, unit: Unit) -> None:
         """It begins nothing more, and nobody waits for what it waits for."""
         self._guard.close_unit(unit.id)
-        self._graph.end(unit.id)
+        for listener in self._listeners:
+            listener.unit_ended(unit)
 
     def _open_in_chain(self, unit: Unit) -> None:
         self._guard.open_unit(unit.id, unit.call, instance=unit.instance, span_id=unit.span_id, epoch=unit.epoch)
@@ -276,7 +291,9 @@ class Units:
         self._clear_timer(unit)
         if unit.slot is not None:
             self._overstay_slot(unit.slot)
-        self._close(unit)
+        self._guard.close_unit(unit.id)
+        for listener in self._listeners:
+            listener.unit_overstays(unit)
         zombies = sum(1 for other in self.of_instance(unit.instance) if other.state == "zombie")
         self._zombies_found(unit.instance, zombies)
 

@@ -1,4 +1,4 @@
-"""The waits of units for their calls: the gateway's side of the wait graph (`core.waits`).
+"""What units wait for: the gateway's side of the wait graph (`core.waits`).
 
 A call that would close a knot, by waits that are certain, is refused where it would begin to wait for somebody: in the
 queue of its target, or at a flight that it would join. A knot that closes in another way is found by the timer
@@ -43,7 +43,7 @@ class CallWait(OpenWait, eq=False, kw_only=True):
             self.task.cancel()
 
 
-class CallWaits:
+class UnitWaits:
     """Opens and closes them, and asks the graph about those that might close a knot."""
 
     def __init__(  # noqa: PLR0913 - the parts it stands between
@@ -66,6 +66,8 @@ class CallWaits:
         self._routes = routes
         self._clock = clock
         self._findings = findings
+        self.enforces = mode == "enforce"  # observed only, a knot is reported and nobody has to heed it
+        units.listen(self)
         self.deadlocks = Deadlocks()
 
     def open(self, passage: Passage) -> CallWait:
@@ -111,6 +113,14 @@ class CallWaits:
             self._graph.end(wait.unit)
         self.deadlocks.ended(wait, self._clock.now())
         self._resting.ended(wait.unit)
+
+    def unit_ended(self, unit: Unit) -> None:
+        """Whatever it still has under way, nobody waits with it."""
+        self._graph.end(unit.id)
+
+    def unit_overstays(self, unit: Unit) -> None:
+        """It was told to stop: what it waits for is its own affair."""
+        self._graph.end(unit.id)
 
     def check(self, passage: Passage, kind: WaitKind) -> Problem | None:
         """What is wrong with waiting like this; None: nothing, or nobody waits for this call but a client."""

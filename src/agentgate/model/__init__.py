@@ -16,6 +16,7 @@ from agentgate.model.card import (
 from agentgate.model.finding import Finding
 from agentgate.model.http import Endpoint, HttpAnswer, HttpEnd, HttpFailure
 from agentgate.model.identity import AGENT_SCOPE, NEIGHBOUR, NOBODY, OBSERVE, OPERATE, SCOPES, SUBMIT, Identity
+from agentgate.model.lock import LockMode, LockPlace, LockScope, LockView
 from agentgate.model.names import logged, plain, qualified, tenant_of, told
 from agentgate.model.outcome import Outcome, Problem, Status, failure, problem
 from agentgate.model.record import Change, Changed, Claim, Claimed, LedgerEvent, Record, RecordState, UnitRef
@@ -58,6 +59,10 @@ __all__ = [
     "KnotStep",
     "LastAttempt",
     "LedgerEvent",
+    "LockMode",
+    "LockPlace",
+    "LockScope",
+    "LockView",
     "OnDisconnect",
     "Outcome",
     "Problem",

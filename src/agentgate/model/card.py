@@ -23,9 +23,9 @@ class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
     while little is known, and the least root deadline. `check` says that the agent also offers the read
     `check:<task_type>`, which tells whether an effect happened. `exclusive` says that of all calls
     with one business key one runs at a time, of this and the agent's other skills that say so. `rests` says that a unit
-    holds nothing its process is short of, a thread above all, while it waits for a call of its own: then its slot is
-    for others meanwhile. `cost` is what a call counts for in quotas, in units of the operator's choice. Schemas are
-    JSON Schema.
+    holds nothing its process is short of, a thread above all, while it waits for a call of its own or for a lock: then
+    its slot is for others meanwhile. `cost` is what a call counts for in quotas, in units of the operator's choice.
+    Schemas are JSON Schema.
     """
 
     task_type: str

@@ -1,10 +1,12 @@
 """The messages of the link: JSON-RPC 2.0 over a WebSocket, subprotocol `agentgate.v1` (DESIGN 4.5).
 
-Agent to gate: requests `hello`, `call`, `routes`; notifications `beat`, `cancel`, `progress`, `drain`.
-Gate to agent: request `invoke` (id = the unit; its response is an `Answer`); notifications `stop`, `ack`, `drain`.
+Agent to gate: requests `hello`, `call`, `lock`, `routes`; notifications `beat`, `cancel`, `unlock`, `progress`,
+`drain`.
+Gate to agent: request `invoke` (id = the unit; its response is an `Answer`); notifications `stop`, `ack`, `lock_lost`,
+`drain`.
 
-The id of a `call` request is the call's own globally unique id, the id of `invoke` is the unit's: a repeated frame is
-recognised by it. A frame may be one message or a JSON array of messages (a JSON-RPC batch), handled in order.
+The id of a `call` or `lock` request is its own globally unique id, the id of `invoke` is the unit's: a repeated frame
+is recognised by it. A frame may be one message or a JSON array of messages (a JSON-RPC batch), handled in order.
 An outcome is a `result`, also when it is a failure; JSON-RPC `error` is kept for frames that break the protocol.
 Times on the wire are remaining milliseconds, so that clocks need not agree.
 """
@@ -17,6 +19,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from agentgate.model.call import Effect, OnDisconnect
 from agentgate.model.card import Card
+from agentgate.model.lock import LockMode, LockScope
 from agentgate.model.outcome import Problem
 from agentgate.model.route import RouteSnapshot
 
@@ -67,8 +70,21 @@ class UnitReport(Struct, frozen=True, kw_only=True, omit_defaults=True):
     answer: Answer | None = None  # None: still running
 
 
+class LockReport(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Locks that this process holds: as they were asked for, in which unit, and the epoch of their grant."""
+
+    id: str
+    names: tuple[str, ...]
+    mode: LockMode = "exclusive"
+    scope: LockScope = "message"
+    epoch: int = 0
+    unit: str = ""
+
+
 class HelloParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who connects. Without a card: a client that only calls. `calls` are the ids of calls it still waits for.
+    """Who connects. Without a card: a client that only calls.
+
+    `calls` are the ids of the calls and locks that it still waits for, `locks` what it holds.
 
     A client may leave `agent` empty: it is called as its token is.
     """
@@ -78,6 +94,7 @@ class HelloParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
     card: Card | None = None
     units: tuple[UnitReport, ...] = ()
     calls: tuple[str, ...] = ()
+    locks: tuple[LockReport, ...] = ()
     sdk: str = ""
     pid: int = 0
 
@@ -86,8 +103,9 @@ class Welcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The answer to `hello`.
 
     `unknown_units`: reported units that the gate will not take an answer from any more; the process stops them and
-    forgets their answers. `beat_ms`: send a beat at least this often; after `silent_ms` without any frame either side
-    takes the link for dead. `agent`: the name that the process has here, for one that left it to its token.
+    forgets their answers. `lost_locks`: reported locks, by id, that it does not hold any more. `beat_ms`: send a
+    beat at least this often; after `silent_ms` without any frame either side takes the link for dead. `agent`: the
+    name that the process has here, for one that left it to its token.
     """
 
     session: str
@@ -95,6 +113,7 @@ class Welcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     gateway_epoch: int
     acked: int = 0
     unknown_units: tuple[str, ...] = ()
+    lost_locks: tuple[str, ...] = ()
     beat_ms: int = 2000
     silent_ms: int = 6000
     payload_bytes_max: int = 262_144
@@ -125,6 +144,37 @@ class CallParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
     user: str = ""
     token: str = ""
     traceparent: str = ""
+
+
+class LockParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request for locks, all or none; its response is an `Outcome` whose value is a `LockGrant`.
+
+    `scope`: locks of a message end with the unit that `token` names, those of a session with the process. `timeout_ms`
+    and `age_ms` are as in a call; without a time-out the gate's own holds.
+    """
+
+    names: tuple[str, ...]
+    mode: LockMode = "exclusive"
+    scope: LockScope = "message"
+    timeout_ms: int | None = None
+    age_ms: int = 0
+    token: str = ""
+
+
+class LockGrant(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The locks are held. `epoch` is higher than that of every earlier grant of any of them.
+
+    `lease_ms`: they are lost when the process gives no sign of life for so long.
+    """
+
+    epoch: int
+    lease_ms: int
+
+
+class UnlockParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Gives back what the `lock` request of this id holds, or no longer waits for it."""
+
+    id: str
 
 
 class InvokeParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -203,3 +253,10 @@ class AckParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Every keyed answer up to and including `seq` is on disk; the process may forget them."""
 
     seq: int
+
+
+class LockLostParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The lease of what this `lock` request held is over: others may have it now."""
+
+    id: str
+    reason: str = ""

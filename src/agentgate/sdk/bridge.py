@@ -16,11 +16,11 @@ from functools import partial
 from typing import Final
 
 from agentgate.errors import LinkDown
-from agentgate.model.link import Answer, CallParams, DrainParams, InvokeParams, StopKind, Welcome
+from agentgate.model.link import Answer, CallParams, DrainParams, InvokeParams, LockParams, StopKind, Welcome
 from agentgate.model.outcome import Outcome, failure
 from agentgate.sdk.birthplace import Birthplace
 from agentgate.sdk.link import Link
-from agentgate.sdk.port import Done, Receiver
+from agentgate.sdk.port import Done, Lost, Receiver
 
 log: Final = logging.getLogger("agentgate.link")
 
@@ -83,16 +83,27 @@ class BridgedPort:
     def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
         """Send a call; `done` hears its outcome exactly once."""
         call_id = self._link.next_call_id()
-        if len(self._open) >= self._link.calls_max:
-            done(failure("overloaded", detail=f"{self._link.calls_max} calls of this process are open"))
-            return call_id
-        self._open.add(call_id)
-        self._there.post(partial(self._link.open_call, call_id, params, deadline, partial(self._settle, call_id, done)))
+        if self._has_room(call_id, done):
+            settle = partial(self._settle, call_id, done)
+            self._there.post(partial(self._link.open_call, call_id, params, deadline, settle))
         return call_id
 
     def cancel_call(self, call_id: str) -> None:
         """Nobody waits for this call any more."""
         self._there.post(partial(self._link.cancel_call, call_id))
+
+    def start_lock(self, unit: str, params: LockParams, deadline: float, done: Done, lost: Lost) -> str:
+        """Ask for locks; `done` hears the outcome exactly once, `lost` of a loss."""
+        lock_id = self._link.next_call_id()
+        if self._has_room(lock_id, done):
+            settle, lose = partial(self._settle, lock_id, done), partial(self._at_home, lost)
+            enter = self._link.locks.granted_to(lock_id, unit, params, lose, settle)
+            self._there.post(partial(self._link.open_call, lock_id, params, deadline, enter))
+        return lock_id
+
+    def unlock(self, lock_id: str) -> None:
+        """Give back what this request holds, or wait for it no longer."""
+        self._there.post(partial(self._link.unlock, lock_id))
 
     def progress(self, unit: str, note: str) -> None:
         """A later note takes the place of one that has not crossed yet."""
@@ -110,13 +121,23 @@ class BridgedPort:
         """Take nothing new; the link ends by itself when nothing is in hand."""
         self._there.post(partial(self._link.drain, reason))
 
+    def _has_room(self, call_id: str, done: Done) -> bool:
+        if len(self._open) >= self._link.calls_max:
+            done(failure("overloaded", detail=f"{self._link.calls_max} calls of this process are open"))
+            return False
+        self._open.add(call_id)
+        return True
+
     def _settle(self, call_id: str, done: Done, outcome: Outcome) -> None:
         self._open.discard(call_id)
+        self._at_home(partial(done, outcome))
+
+    def _at_home(self, call: Callable[[], None]) -> None:
         if self._home is None:
-            done(outcome)
+            call()
         else:
             with contextlib.suppress(LinkDown):  # nobody is at home any more
-                self._home.post(partial(done, outcome))
+                self._home.post(call)
 
     def _send_note(self, unit: str) -> None:
         with self._lock:

@@ -13,7 +13,8 @@ from typing import Any, TypedDict
 
 from agentgate.errors import CODES, CallFailed, OutcomeUnknown
 from agentgate.model.call import Effect, OnDisconnect
-from agentgate.model.link import CallParams
+from agentgate.model.link import CallParams, LockParams
+from agentgate.model.lock import LockMode, LockScope
 from agentgate.model.outcome import Outcome, Problem, problem
 from agentgate.sdk.answers import safe_text
 from agentgate.sdk.payload import ValueDefect, checked_json
@@ -95,10 +96,24 @@ def call_params(  # noqa: PLR0913 - the fields of a call, named
     )
 
 
+def lock_params(
+    names: tuple[str, ...], *, bytes_max: int, token: str, mode: LockMode, scope: LockScope, timeout: float | None
+) -> LockParams:
+    """A request for locks as it is sent; raises `CallFailed` when it cannot be."""
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError(f"the names of locks are strings, one after the other: lock('a', 'b'), not {names!r}")
+    try:
+        checked_json([*names, mode, scope], bytes_max)
+    except ValueDefect as defect:
+        raise call_failed(problem("bad_request", detail=f"lock: {defect}")) from defect
+    timeout_ms = None if timeout is None else max(0, round(timeout * 1000))
+    return LockParams(names=names, mode=mode, scope=scope, timeout_ms=timeout_ms, token=token)
+
+
 async def exchange(port: LinkPort, params: CallParams, deadline: float | None) -> Outcome:
     """Send a call and wait for its outcome; when the waiting is cancelled, so is the call."""
     answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-    call_id = port.start_call(params, deadline, partial(_settle, answered))
+    call_id = port.start_call(params, deadline, partial(settle, answered))
     try:
         return await answered
     except asyncio.CancelledError:
@@ -134,6 +149,7 @@ def call_failed(error: Problem) -> CallFailed:
     )
 
 
-def _settle(answered: asyncio.Future[Outcome], outcome: Outcome) -> None:
+def settle(answered: asyncio.Future[Outcome], outcome: Outcome) -> None:
+    """Hand an outcome to the task that waits for it, unless that was cancelled."""
     if not answered.done():
         answered.set_result(outcome)

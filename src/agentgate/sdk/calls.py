@@ -1,4 +1,4 @@
-"""Calls of this process that wait for their outcome.
+"""Calls of this process that wait for their outcome, and requests for locks that wait for theirs.
 
 A call is known by its id, from `open` to exactly one outcome: the gate's, `cancelled`, or, when the gate says nothing,
 `deadline_exceeded` a moment after its deadline. A call without a deadline of its own is the gate's to end; here it only
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from agentgate.model.link import CallParams
+from agentgate.model.link import CallParams, LockParams
 from agentgate.model.outcome import Outcome, failure
 from agentgate.sdk import wire
 from agentgate.sdk.port import Done
@@ -30,11 +30,13 @@ class CallLimits:
 
 
 class OpenCall:
-    """One call."""
+    """One call, or one request for locks."""
 
     __slots__ = ("deadline", "done", "id", "params", "sendings", "started_at", "timer")
 
-    def __init__(self, call_id: str, params: CallParams, deadline: float | None, done: Done, now: float) -> None:
+    def __init__(
+        self, call_id: str, params: CallParams | LockParams, deadline: float | None, done: Done, now: float
+    ) -> None:
         self.id = call_id
         self.params = params
         self.deadline = deadline
@@ -56,7 +58,7 @@ class OpenCall:
             left_ms = None if params.timeout_ms is None else max(1, params.timeout_ms - age_ms)
             params = msgspec.structs.replace(params, timeout_ms=left_ms, age_ms=age_ms)
         self.sendings += 1
-        return wire.request(self.id, "call", params)
+        return wire.request(self.id, "lock" if isinstance(params, LockParams) else "call", params)
 
 
 class OpenCalls:
@@ -75,7 +77,9 @@ class OpenCalls:
         """An id that no other call in the world has; may be asked for from any thread."""
         return f"{self._prefix}.{next(self._numbers)}"
 
-    def open(self, call_id: str, params: CallParams, deadline: float | None, done: Done) -> OpenCall | None:
+    def open(
+        self, call_id: str, params: CallParams | LockParams, deadline: float | None, done: Done
+    ) -> OpenCall | None:
         """Enter a call; None when it has its outcome already."""
         if self._end is not None:
             code, detail = self._end
@@ -140,6 +144,8 @@ class OpenCalls:
             self._watch(call)
 
     def _overdue(self, call: OpenCall) -> None:
+        if isinstance(call.params, LockParams):
+            self._on_cancel(call.id)  # a grant that is on its way would be held by nobody
         detail = "there is no link to the gate" if self._down_since is not None else "the gate did not answer in time"
         self.settle(call.id, failure("deadline_exceeded", sent=call.was_sent, detail=detail))
 

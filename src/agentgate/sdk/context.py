@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar, Unpack, overload
 
+from agentgate.model.lock import LockMode, LockScope
 from agentgate.sdk.calling import CallOptions, exchange, value_of
 from agentgate.sdk.fake import Answers, FakePort, MadeCall, fake_unit
+from agentgate.sdk.locks import Locking
 from agentgate.sdk.unit import UnitView
 
 T = TypeVar("T")
@@ -59,6 +61,21 @@ class Context(UnitView):
         params = self._call(target, task_type, business_key, payload, **options)
         return value_of(await exchange(self._port, params, self._call_deadline(params)), returns)
 
+    def lock(
+        self, *names: str, mode: LockMode = "exclusive", timeout: float | None = None, scope: LockScope = "message"
+    ) -> Locking:
+        """Hold these locks for a block: `async with ctx.lock("invoices", "stock") as held:`.
+
+        All of them or none, in the one global order of their names, whatever order they are written in; a shared lock
+        (`mode="shared"`) goes with other shared ones. Waits `timeout` seconds (the gate's 10 by default, never beyond
+        the unit's deadline; both spread by 15 %), then raises `CallFailed` with code `deadline_exceeded`; with 0 it
+        does not wait. A unit that holds locks asks for more only behind them in the order of names. Locks end with
+        their unit; with `scope="session"`, taken by `held = await ctx.lock(…, scope="session").acquire()`, they end
+        with `held.release()` or with this process. If `held.lost` shows that the lease is over, stop: your next call,
+        or the end of the block, raises `lease_lost`.
+        """
+        return Locking(self._unit, self._port, *self._lock(names, mode, timeout, scope))
+
     @staticmethod
     def fake(answers: Answers | None = None, *, deadline: float = 30.0, **unit: Any) -> FakeContext:
         """A context for tests of your own handlers: calls are recorded, and answered as scripted.
@@ -81,6 +98,11 @@ class FakeContext(Context):
     def calls(self) -> list[MadeCall]:
         """The calls that were made, in order."""
         return self._fake.calls
+
+    @property
+    def locks(self) -> list[tuple[str, ...]]:
+        """The names of the locks that were asked for, in order; all were granted at once."""
+        return self._fake.locks
 
     @property
     def notes(self) -> list[str]:

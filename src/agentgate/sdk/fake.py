@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from agentgate.errors import CallFailed
-from agentgate.model.link import Answer, CallParams, InvokeParams
+from agentgate.model.link import Answer, CallParams, InvokeParams, LockGrant, LockParams
 from agentgate.model.outcome import Outcome, Problem, failure
 from agentgate.sdk.payload import BYTES_MAX, checked_json
-from agentgate.sdk.port import Done
+from agentgate.sdk.port import Done, Lost
 from agentgate.sdk.unit import Unit
 
 
@@ -37,6 +37,7 @@ class FakePort:
     def __init__(self, answers: Answers) -> None:
         self.calls: list[MadeCall] = []
         self.notes: list[str] = []
+        self.locks: list[tuple[str, ...]] = []
         self._answers = answers
         self._now = 0.0
 
@@ -62,6 +63,16 @@ class FakePort:
 
     def cancel_call(self, call_id: str) -> None:
         """Every call has been answered already."""
+
+    def start_lock(self, unit: str, params: LockParams, deadline: float, done: Done, lost: Lost) -> str:
+        """Record the request and grant it."""
+        del unit, deadline, lost
+        self.locks.append(params.names)
+        done(Outcome(value=LockGrant(epoch=len(self.locks), lease_ms=30_000)))
+        return f"lock-{len(self.locks)}"
+
+    def unlock(self, lock_id: str) -> None:
+        """Nobody else wants it."""
 
     def progress(self, unit: str, note: str) -> None:
         """Record the note."""

@@ -9,7 +9,7 @@ import msgspec
 
 from agentgate.errors import CODES, LinkDown
 from agentgate.model.card import Card
-from agentgate.model.link import Frame, HelloParams, UnitReport, Welcome
+from agentgate.model.link import Frame, HelloParams, LockReport, UnitReport, Welcome
 from agentgate.sdk import wire
 from agentgate.sdk.connection import Connection, LinkClosed
 
@@ -50,7 +50,11 @@ class _RefusalData(msgspec.Struct, frozen=True):
 
 
 async def greet(
-    connection: Connection, identity: Identity, units: tuple[UnitReport, ...], calls: tuple[str, ...]
+    connection: Connection,
+    identity: Identity,
+    units: tuple[UnitReport, ...],
+    calls: tuple[str, ...],
+    locks: tuple[LockReport, ...] = (),
 ) -> tuple[Welcome, list[Frame]]:
     """Say hello; returns the welcome, and the messages that came in one frame with it.
 
@@ -62,6 +66,7 @@ async def greet(
         card=identity.card,
         units=units,
         calls=calls,
+        locks=locks,
         sdk="python",
         pid=identity.pid,
     )

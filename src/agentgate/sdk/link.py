@@ -18,8 +18,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from agentgate.errors import WireError
 from agentgate.model.link import (
@@ -31,38 +32,33 @@ from agentgate.model.link import (
     DrainParams,
     Frame,
     InvokeParams,
+    LockLostParams,
+    LockParams,
     ProgressParams,
     StopParams,
+    UnlockParams,
     Welcome,
 )
 from agentgate.model.outcome import Outcome, failure
 from agentgate.sdk import wire
 from agentgate.sdk.birthplace import Birthplace
-from agentgate.sdk.calls import CallLimits, OpenCalls
+from agentgate.sdk.calls import OpenCalls
 from agentgate.sdk.connection import Connect, Connection, LinkClosed
 from agentgate.sdk.greeting import Identity, LinkRefused, NotNow, greet
+from agentgate.sdk.held_locks import HeldLocks
 from agentgate.sdk.inbox import Inbox, Tell, units_max
+from agentgate.sdk.link_options import LinkOptions
 from agentgate.sdk.outbox import Outbox
 from agentgate.sdk.payload import BYTES_MAX
-from agentgate.sdk.port import Done, Receiver
-from agentgate.sdk.reconnect import Reconnect, ReconnectOptions
+from agentgate.sdk.port import Done, Lost, Receiver
+from agentgate.sdk.reconnect import Reconnect
+
+__all__ = ["Link", "LinkOptions"]
 
 log: Final = logging.getLogger("agentgate.link")
 
 STANDSTILL_S: Final = 0.5  # an event loop this late was blocked or suspended
 BEAT_S_MIN: Final = 0.01  # whatever the gate asks for, and however close the end of the silence is
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LinkOptions:
-    """Times and bounds of a link."""
-
-    greet_s: float = 5.0  # connecting and being welcomed; above a busy gate's worst, below a caller's patience
-    resend_s: float = 10.0  # an unacknowledged answer is sent again: far above a commit, below a call's deadline
-    batch_bytes_max: int = 65_536  # several messages in one; a larger message goes alone
-    close_s: float = 1.0  # for the closing handshake; a peer that is gone does not answer it
-    calls: CallLimits = field(default_factory=CallLimits)
-    reconnect: ReconnectOptions = field(default_factory=ReconnectOptions)
 
 
 class Link:
@@ -80,6 +76,7 @@ class Link:
         self.receiver = receiver
         self.identity = identity
         self.payload_bytes_max = BYTES_MAX
+        self.locks = HeldLocks()
         self._options = options or LinkOptions()
         self._connect = connect
         self._reconnect = Reconnect(self._options.reconnect, draw)
@@ -99,6 +96,7 @@ class Link:
             "invoke": self._on_invoke,
             "stop": self._on_stop,
             "ack": self._on_ack,
+            "lock_lost": self._on_lock_lost,
             "drain": self._on_drain,
         }
 
@@ -127,7 +125,7 @@ class Link:
         """A new id; may be asked for from any thread."""
         return self._calls.next_id()
 
-    def open_call(self, call_id: str, params: CallParams, deadline: float | None, done: Done) -> None:
+    def open_call(self, call_id: str, params: CallParams | LockParams, deadline: float | None, done: Done) -> None:
         """As `start_call`, under an id that was made before."""
         self.require_process()
         call = self._calls.open(call_id, params, deadline, done)
@@ -138,6 +136,19 @@ class Link:
         """Nobody waits for this call any more."""
         self._calls.cancel(call_id)
 
+    def start_lock(self, unit: str, params: LockParams, deadline: float, done: Done, lost: Lost) -> str:
+        """Ask for locks; `done` hears the outcome exactly once, `lost` when what was granted is lost."""
+        lock_id = self.next_call_id()
+        self.open_call(lock_id, params, deadline, self.locks.granted_to(lock_id, unit, params, lost, done))
+        return lock_id
+
+    def unlock(self, lock_id: str) -> None:
+        """Give back what this request holds, or wait for it no longer."""
+        if self.locks.drop(lock_id):
+            self._notify("unlock", UnlockParams(id=lock_id))
+        else:
+            self._calls.cancel(lock_id)
+
     def progress(self, unit: str, note: str) -> None:
         """Send a note on how far a unit has come; lost with the connection, as the next one will say more."""
         if self._is_up:
@@ -146,6 +157,7 @@ class Link:
 
     def answer(self, unit: str, answer: Answer) -> None:
         """The handler of this unit ended."""
+        self.locks.end_unit(unit)
         for answered in self._inbox.finish(unit, answer):
             self._send_answer(answered)
         self._leave_when_idle()
@@ -190,8 +202,8 @@ class Link:
         try:
             async with asyncio.timeout(self._options.greet_s):
                 connection = await self._connect()
-                units, calls = self._inbox.reports(self.now()), self._calls.ids()
-                welcome, rest = await greet(connection, self.identity, units, calls)
+                units, calls, locks = self._inbox.reports(self.now()), self._calls.ids(), self.locks.reports()
+                welcome, rest = await greet(connection, self.identity, units, calls, locks)
             end = await self._stay(connection, welcome, rest)
             wait_s = self._reconnect.after_loss_s()
         except (OSError, WireError) as error:
@@ -233,6 +245,7 @@ class Link:
         self._inbox.ack(welcome.acked)
         for unit in welcome.unknown_units:
             self._tell(self._inbox.forget(unit), "the gate takes no answer from this unit any more")
+        self.locks.lose(welcome.lost_locks)
         for unit, _ in self._inbox.to_send(now, self._options.resend_s):
             self._send_answer(unit)
         for call in self._calls.link_up():
@@ -340,6 +353,9 @@ class Link:
         self._inbox.ack(wire.body(frame.params, AckParams).seq)
         self._leave_when_idle()
 
+    def _on_lock_lost(self, frame: Frame) -> None:
+        self.locks.lose([wire.body(frame.params, LockLostParams).id])
+
     def _on_drain(self, frame: Frame) -> None:
         params = wire.body(frame.params, DrainParams)
         if self.receiver is not None:
@@ -358,16 +374,19 @@ class Link:
             self._inbox.sent(unit, self.now())
 
     def _send_drain(self) -> None:
-        if self._is_up:
-            self._put(wire.notification("drain", DrainParams(reason=self._drain_reason or "")))
+        self._notify("drain", DrainParams(reason=self._drain_reason or ""))
 
     def _send_cancel(self, call_id: str) -> None:
-        if self._is_up:
-            self._put(wire.notification("cancel", CancelParams(id=call_id)))
+        self._notify("cancel", CancelParams(id=call_id))
 
     def _leave_when_idle(self) -> None:
         if self._drain_reason is not None and self._inbox.idle:
             self.close()
+
+    def _notify(self, method: str, params: msgspec.Struct) -> None:
+        """Say something that need not be said any more once the connection is lost."""
+        if self._is_up:
+            self._put(wire.notification(method, params))
 
     def _put(self, message: bytes) -> None:
         self._outbox.put(message)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from agentgate.model.link import Answer, CallParams, DrainParams, InvokeParams, StopKind, Welcome
+from agentgate.model.link import Answer, CallParams, DrainParams, InvokeParams, LockParams, StopKind, Welcome
 from agentgate.model.outcome import Outcome
 
 Done = Callable[[Outcome], None]
+Lost = Callable[[], None]
 
 
 class LinkPort(Protocol):
@@ -36,6 +37,17 @@ class LinkPort(Protocol):
 
     def cancel_call(self, call_id: str) -> None:
         """Nobody waits for this call any more; its outcome is `cancelled`, unless it has one."""
+        ...
+
+    def start_lock(self, unit: str, params: LockParams, deadline: float, done: Done, lost: Lost) -> str:
+        """Ask for locks in this unit; `done` hears the outcome as that of a call. Returns the id of the request.
+
+        `lost` is called at most once, after `done`: what was granted is not held any more, and was not given back.
+        """
+        ...
+
+    def unlock(self, lock_id: str) -> None:
+        """Give back what this request holds, or wait for it no longer."""
         ...
 
     def progress(self, unit: str, note: str) -> None:

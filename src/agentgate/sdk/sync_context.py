@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, InvalidStateError
+from functools import partial
 from typing import Any, TypeVar, Unpack, overload
 
+from agentgate.model.lock import LockMode, LockScope
 from agentgate.model.outcome import Outcome, failure
 from agentgate.sdk.calling import CallOptions, value_of
 from agentgate.sdk.fake import Answers, FakePort, MadeCall, fake_unit
-from agentgate.sdk.port import LinkPort
+from agentgate.sdk.locks import SyncLocking
+from agentgate.sdk.port import Done, LinkPort
 from agentgate.sdk.unit import Unit, UnitView
 
 T = TypeVar("T")
@@ -21,7 +24,7 @@ class SyncContext(UnitView):
 
     def __init__(self, unit: Unit, port: LinkPort) -> None:
         super().__init__(unit, port)
-        self._waiting: dict[Future[Outcome], str] = {}
+        self._waiting: dict[Future[Outcome], Callable[[], None]] = {}  # and how to give up
 
     @overload
     def call(
@@ -59,21 +62,34 @@ class SyncContext(UnitView):
     ) -> Any:
         """As `Context.call`, blocking this thread."""
         params = self._call(target, task_type, business_key, payload, **options)
+        start = partial(self._port.start_call, params, self._call_deadline(params))
+        return value_of(self._wait(start, self._port.cancel_call), returns)
+
+    def lock(
+        self, *names: str, mode: LockMode = "exclusive", timeout: float | None = None, scope: LockScope = "message"
+    ) -> SyncLocking:
+        """As `Context.lock`, blocking this thread: `with ctx.lock("invoices", "stock") as held:`."""
+        return SyncLocking(self._unit, self._port, *self._lock(names, mode, timeout, scope), self._wait)
+
+    def interrupt(self) -> None:
+        """End what waits, calls and requests for locks: the unit was told to stop.
+
+        The handler sees `CallFailed` with code `cancelled`.
+        """
+        for answered, give_up in list(self._waiting.items()):
+            give_up()
+            _settle(answered, failure("cancelled", sent=True, detail="the unit was told to stop"))
+
+    def _wait(self, start: Callable[[Done], str], give_up: Callable[[str], None]) -> Outcome:
         answered: Future[Outcome] = Future()
-        call_id = self._port.start_call(params, self._call_deadline(params), lambda outcome: _settle(answered, outcome))
-        self._waiting[answered] = call_id
+        request_id = start(lambda outcome: _settle(answered, outcome))
+        self._waiting[answered] = partial(give_up, request_id)
         try:
             if self._unit.told == "cancel":
                 self.interrupt()
-            return value_of(answered.result(), returns)
+            return answered.result()
         finally:
             del self._waiting[answered]
-
-    def interrupt(self) -> None:
-        """End the calls that wait: the unit was told to stop. The handler sees `CallFailed` with code `cancelled`."""
-        for answered, call_id in list(self._waiting.items()):
-            self._port.cancel_call(call_id)
-            _settle(answered, failure("cancelled", sent=True, detail="the unit was told to stop"))
 
     @staticmethod
     def fake(answers: Answers | None = None, *, deadline: float = 30.0, **unit: Any) -> FakeSyncContext:
@@ -92,6 +108,11 @@ class FakeSyncContext(SyncContext):
     def calls(self) -> list[MadeCall]:
         """The calls that were made, in order."""
         return self._fake.calls
+
+    @property
+    def locks(self) -> list[tuple[str, ...]]:
+        """The names of the locks that were asked for, in order; all were granted at once."""
+        return self._fake.locks
 
     @property
     def notes(self) -> list[str]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from agentgate.model.link import CallParams, InvokeParams, StopKind
+from agentgate.model.link import CallParams, InvokeParams, LockParams, StopKind
+from agentgate.model.lock import LockMode, LockScope
 from agentgate.model.outcome import problem
-from agentgate.sdk.calling import CallOptions, call_failed, call_params, check_options
+from agentgate.sdk.calling import CallOptions, call_failed, call_params, check_options, lock_params
 from agentgate.sdk.port import LinkPort
 
 
 class Unit:
     """One execution of a handler. Read and told from several threads; every field changes in one direction only."""
 
-    __slots__ = ("deadline", "ended", "id", "params", "told")
+    __slots__ = ("deadline", "ended", "id", "lost", "params", "told")
 
     def __init__(self, unit_id: str, params: InvokeParams, deadline: float) -> None:
         self.id = unit_id
@@ -21,6 +22,7 @@ class Unit:
         self.deadline = deadline  # on the port's clock
         self.told: StopKind | None = None
         self.ended = False
+        self.lost = ""  # which locks it has lost while it held them
 
 
 class UnitView:
@@ -90,14 +92,7 @@ class UnitView:
         self, target: str, task_type: str, business_key: str, payload: Any, **options: Unpack[CallOptions]
     ) -> CallParams:
         """The call made inside this unit; raises `CallFailed` when none may begin any more."""
-        self._port.require_process()
-        unit = self._unit
-        if unit.ended:
-            raise call_failed(problem("lease_lost", detail=f"unit {unit.id} has ended; its context makes no calls"))
-        if unit.told == "cancel":
-            raise call_failed(problem("cancelled", detail=f"unit {unit.id} was told to stop"))
-        if self.expired:
-            raise call_failed(problem("deadline_exceeded", detail=f"the deadline of unit {unit.id} has passed"))
+        self._require_going_on()
         check_options(options)
         timeout = options.get("timeout")
         if timeout is not None:
@@ -108,9 +103,39 @@ class UnitView:
             business_key,
             payload,
             bytes_max=self._port.payload_bytes_max,
-            token=unit.params.token,
+            token=self._unit.params.token,
             **options,
         )
+
+    def _require_going_on(self) -> None:
+        """Raise `CallFailed` when this unit may begin nothing more."""
+        self._port.require_process()
+        unit = self._unit
+        if unit.ended:
+            raise call_failed(problem("lease_lost", detail=f"unit {unit.id} has ended; its context makes no calls"))
+        if unit.lost:
+            raise call_failed(problem("lease_lost", detail=f"unit {unit.id} has lost {unit.lost}"))
+        if unit.told == "cancel":
+            raise call_failed(problem("cancelled", detail=f"unit {unit.id} was told to stop"))
+        if self.expired:
+            raise call_failed(problem("deadline_exceeded", detail=f"the deadline of unit {unit.id} has passed"))
+
+    def _lock(
+        self, names: tuple[str, ...], mode: LockMode, timeout: float | None, scope: LockScope
+    ) -> tuple[LockParams, float]:
+        """A request for locks made inside this unit, and when the gate has answered it at the latest."""
+        self._require_going_on()
+        params = lock_params(
+            names,
+            bytes_max=self._port.payload_bytes_max,
+            token=self._unit.params.token,
+            mode=mode,
+            scope=scope,
+            timeout=timeout,
+        )
+        if timeout is None:
+            return params, self._unit.deadline
+        return params, min(self._unit.deadline, self._port.now() + timeout * SPREAD_MOST)
 
     def _call_deadline(self, params: CallParams) -> float:
         """When the gate answers this call at the latest."""
@@ -119,4 +144,5 @@ class UnitView:
         return min(self._unit.deadline, self._port.now() + params.timeout_ms / 1000)
 
 
+SPREAD_MOST = 1.5  # the gate spreads the time-outs of locks, by less than half either way
 NOTE_MAX = 200  # characters; a note is read by people

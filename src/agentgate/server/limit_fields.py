@@ -30,7 +30,7 @@ class LimitFields:
 
     def __init__(self, gateway: Gateway, clock: Clock) -> None:
         self._gateway = gateway
-        self._rate = gateway.rate
+        self._rate = gateway.policies.rate
         self._clock = clock
         self._per_s = gateway.options.rate.rate_per_s
         full_s = max(1, ceil(self._rate.burst / self._per_s))  # how long the bucket takes to fill

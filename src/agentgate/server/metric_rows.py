@@ -65,17 +65,21 @@ def _outcomes(source: Source) -> dict[str, int]:
 
 def _breakers(source: Source) -> Counter[str]:
     now = source.view.clock.now()
-    return Counter(breaker.state for breaker in source.view.gateway.breakers.states(now))
+    return Counter(breaker.state for breaker in source.view.gateway.policies.breakers.states(now))
+
+
+def _locks(source: Source) -> Counter[str]:
+    return Counter({"held": 0, "waiting": 0}) + Counter(ticket.state for ticket in source.view.gateway.policies.locks)
 
 
 def _queued(source: Source) -> int:
     now = source.view.clock.now()
-    return sum(agent.queued for agent in source.view.gateway.slots.states(now))
+    return sum(agent.queued for agent in source.view.gateway.policies.slots.states(now))
 
 
 def _resting(source: Source) -> int:
     now = source.view.clock.now()
-    agents = source.view.gateway.slots.states(now)
+    agents = source.view.gateway.policies.slots.states(now)
     return sum(instance.resting for agent in agents for instance in agent.instances)
 
 
@@ -153,7 +157,7 @@ ROWS: Final[tuple[Row, ...]] = (
         _breakers, "state"),
     Row("breaker_openings", "counter", "Breakers that opened",
         "It keeps growing: a target fails again at every trial.",
-        lambda source: source.view.gateway.breakers.opened_total),
+        lambda source: source.view.gateway.policies.breakers.opened_total),
     Row("queued_calls", "gauge", "Calls that wait for a free slot",
         "Above 0 for minutes: an agent needs more instances, or more `concurrency`.",
         _queued),
@@ -165,7 +169,7 @@ ROWS: Final[tuple[Row, ...]] = (
         _resting),
     Row("waiting_units", "gauge", "Units in the wait graph: those that wait for somebody",
         "It comes near `running_units`: everybody waits, and few work.",
-        lambda source: len(source.view.gateway.graph)),
+        lambda source: len(source.view.gateway.policies.graph)),
     Row("deadlocks_found", "counter", "Circles of waits that were found",
         "Any: agents ask back each other's work; `agentgate findings` shows the circle.",
         _found, "how"),
@@ -177,7 +181,13 @@ ROWS: Final[tuple[Row, ...]] = (
         lambda source: round(source.view.gateway.waits.deadlocks.wait_s_max * 1000)),
     Row("wait_checks_left", "counter", "Checks that reached too much and were left to the timer",
         "It grows: chains of waits have thousands of units.",
-        lambda source: source.view.gateway.graph.left),
+        lambda source: source.view.gateway.policies.graph.left),
+    Row("locks", "gauge", "Requests for locks by state",
+        "`waiting` above 0 for minutes: `/v1/locks` says who holds what they wait for.",
+        _locks, "state"),
+    Row("locks_lost", "counter", "Locks whose lease ended while they were held",
+        "Each is a process that was cut off, or a handler that did not stop; others may have worked beside it.",
+        lambda source: source.counters.locks_lost),
     Row("http_calls", "gauge", "Open calls over HTTP",
         "Near `calls.http_calls_max`: callers wait for agents that are slow or gone.",
         lambda source: len(source.view.gateway.front)),

@@ -7,9 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agentgate.core.lock import LockTicket
 from agentgate.directory import AgentInfo, Directory, InstanceInfo
 from agentgate.gateway.gateway import Gateway
-from agentgate.model import plain, qualified, tenant_of
+from agentgate.model import LockPlace, LockView, plain, qualified, tenant_of
 from agentgate.ports.clock import Clock
 from agentgate.runtime.span_buffer import SpanBuffer
 
@@ -62,6 +63,34 @@ class GateView:
                 "ratio": round(breaker.ratio, 4),
                 "opened": breaker.opened,
             }
-            for breaker in self.gateway.breakers.states(now)
+            for breaker in self.gateway.policies.breakers.states(now)
             if tenant_of(breaker.agent) == tenant
         ]
+
+    def locks(self, tenant: str) -> list[LockView]:
+        """Every lock of a tenant that is held or waited for. Who keeps one and waits for others counts as waiting."""
+        now = self.clock.now()
+        return [
+            LockView(
+                name=plain(name),
+                held=tuple(_place(ticket, now) for ticket in lock.has if not ticket.waiting),
+                waiting=tuple(_place(ticket, now) for ticket in (*lock.has, *lock.line) if ticket.waiting),
+            )
+            for name, lock in self.gateway.policies.locks.standing().items()
+            if tenant_of(name) == tenant
+        ]
+
+
+def _place(ticket: LockTicket, now: float) -> LockPlace:
+    return LockPlace(
+        id=ticket.id,
+        owner=ticket.owner,
+        instance=plain(ticket.process),
+        unit=ticket.unit,
+        mode=ticket.mode,
+        scope=ticket.scope,
+        since_s=round(now - ticket.since, 3),
+        epoch=None if ticket.waiting else ticket.epoch,
+        lease_s=None if ticket.waiting else round(max(0.0, ticket.lease_ends_at - now), 3),
+        waits_s=round(max(0.0, ticket.deadline - now), 3) if ticket.waiting else None,
+    )

@@ -183,7 +183,7 @@ class ByTheTable(Checker):
         if self._events % BREAKER_EVERY:
             return
         options = self.world.settings.breaker
-        for seen in self.gateway.breakers.states(self.witness.now()):
+        for seen in self.gateway.policies.breakers.states(self.witness.now()):
             name = (seen.agent, seen.task_type)
             state, since, opened = self._known.get(name, ("closed", 0.0, 0))
             self._known[name] = (seen.state, seen.since, seen.opened)
@@ -267,7 +267,7 @@ class Bounded(Checker):
             if len(bounded) > bounded.limit:
                 self.fail(f"{name} holds {len(bounded)}, its bound is {bounded.limit}")
         gateway, options = self.gateway, self.world.settings
-        for agent in gateway.slots.states(self.witness.now()):
+        for agent in gateway.policies.slots.states(self.witness.now()):
             if agent.queued > options.slots.queue_max:
                 self.fail(f"the queue of {agent.agent} holds {agent.queued}")
         if len(gateway.flights) > options.calls.flights_max or len(gateway.peers) > options.calls.peers_max:

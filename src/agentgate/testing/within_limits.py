@@ -27,7 +27,7 @@ class WithinLimits(Checker):
     def after_event(self) -> None:
         """By the gate's own account: slots taken, units open, and nobody rests who does not wait."""
         factor, resting = self.world.settings.slots.open_factor, 0
-        for agent in self.gateway.slots.states(self.witness.now()):
+        for agent in self.gateway.policies.slots.states(self.witness.now()):
             for instance in agent.instances:
                 resting += instance.resting
                 if instance.outstanding > instance.limit + instance.adopted + instance.over:
@@ -78,7 +78,7 @@ class WithinLimits(Checker):
             **{f"parked at {name}": len(parking) for name, parking in gateway.parkings.items()},
             **{f"calls of {peer.instance}": len(peer.calls) for peer in gateway.peers.connected},
         }
-        for agent in gateway.slots.states(self.witness.now()):
+        for agent in gateway.policies.slots.states(self.witness.now()):
             held[f"queue of {agent.agent}"] = agent.queued
             held.update({f"slots of {instance.name}": instance.outstanding for instance in agent.instances})
             held.update({f"resting at {instance.name}": instance.resting for instance in agent.instances})

@@ -202,7 +202,7 @@ class World:
         if self.platform is not None:
             gateway = self.platform.gateway
             counts = {name: count for name, count in vars(gateway.counters).items() if isinstance(count, int)}
-            self.totals.update({**counts, "openings": gateway.breakers.opened_total, "lives": 1})
+            self.totals.update({**counts, "openings": gateway.policies.breakers.opened_total, "lives": 1})
         for checker in self.checkers:
             checker.gate_ended(killed=killed)
 

@@ -21,7 +21,7 @@ class HoldBack:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._abuse = parts.abuse
+        self._abuse = parts.policies.abuse
         self._now = parts.clock.now
         self._observes = parts.mode(self.mechanism) == "observe"
 

@@ -29,8 +29,8 @@ class Breaker:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._breakers = parts.breakers
-        self._slots = parts.slots
+        self._breakers = parts.policies.breakers
+        self._slots = parts.policies.slots
         self._slot_parking = parts.parkings["slot"]
         self._clock = parts.clock
         self._observes = parts.mode(self.mechanism) == "observe"

@@ -20,4 +20,4 @@ class Chain(PolicyStage):
     @staticmethod
     def policy(parts: Parts) -> Policy:
         """The policy that decides here."""
-        return parts.guard
+        return parts.policies.guard

@@ -20,4 +20,4 @@ class Cooling(PolicyStage):
     @staticmethod
     def policy(parts: Parts) -> Policy:
         """The policy that decides here."""
-        return parts.cool_down
+        return parts.policies.cool_down

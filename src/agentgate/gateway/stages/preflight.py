@@ -38,9 +38,9 @@ class Preflight:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         asked: list[tuple[str | None, Policy]] = [
-            ("cool_down", parts.cool_down),
-            ("circuit_breaker", parts.breakers),
-            (None, parts.slots),
+            ("cool_down", parts.policies.cool_down),
+            ("circuit_breaker", parts.policies.breakers),
+            (None, parts.policies.slots),
         ]
         self._asked = [policy for mechanism, policy in asked if parts.mode(mechanism) == "enforce"]
 
@@ -79,7 +79,7 @@ class Preflight:
         """An exclusive key that a unit further up the chain holds will not be free before this call has ended."""
         if not (call.exclusive and call.parent_unit):
             return None
-        for above in self._parts.guard.units.ancestors(call.parent_unit):
+        for above in self._parts.policies.guard.units.ancestors(call.parent_unit):
             if (above.call.agent, above.call.exclusive) == (call.agent, call.exclusive):
                 detail = f"{above.call.task_type!r} of {call.agent} holds {call.exclusive!r} and waits in this chain"
                 return problem("deadlock", detail=detail)

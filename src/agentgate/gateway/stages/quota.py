@@ -34,7 +34,7 @@ class Quota:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._routes = parts.routes
-        self._quotas = parts.quotas
+        self._quotas = parts.policies.quotas
         self._now = parts.clock.now
         self._observes = parts.mode(self.mechanism) == "observe"
 

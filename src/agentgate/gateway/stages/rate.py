@@ -20,4 +20,4 @@ class Rate(PolicyStage):
     @staticmethod
     def policy(parts: Parts) -> Policy:
         """The policy that decides here."""
-        return parts.rate
+        return parts.policies.rate

@@ -144,12 +144,12 @@ class Replay:
         self._note_twins(passage.call, body)
         outcome = await self._own(flight, passage, onward)
         if outcome is not None:
-            self._parts.duplicates.ended(passage.call, body, outcome)
+            self._parts.policies.duplicates.ended(passage.call, body, outcome)
         return outcome
 
     def _note_twins(self, call: Call, body: str) -> None:
         """The first call of its key; perhaps not the first of its effect."""
-        keys = self._parts.duplicates.note(call, body, self._parts.clock.now())
+        keys = self._parts.policies.duplicates.note(call, body, self._parts.clock.now())
         if keys is not None:
             subject = f"{call.caller} > {call.target}.{call.task_type}"
             self._parts.findings.report("duplicate_parameters", subject, tenant=call.tenant, keys=keys)

@@ -44,7 +44,7 @@ class Retry:
             raise
         self._stop_units(passage, answered=outcome.ok)
         if outcome.ok:
-            self._parts.budget.success(passage.call.agent, self._clock.now())
+            self._parts.policies.budget.success(passage.call.agent, self._clock.now())
         return passage.honest(outcome)
 
     async def _until_final(self, passage: Passage, onward: Onward) -> Outcome:
@@ -108,17 +108,17 @@ class Retry:
         wait_ms = error.retry_after_ms if error is not None else None
         if passage.attempts >= self._parts.attempts_max:
             return outcome
-        delay_s = self._parts.backoff.delay_s(
+        delay_s = self._parts.policies.backoff.delay_s(
             passage.attempts, self._parts.chance.draw, None if wait_ms is None else wait_ms / 1000
         )
         until = now + delay_s
         if until >= passage.call.deadline:
             return outcome
         if self._observes:
-            if self._parts.budget.tokens(passage.call.agent, now) >= 1.0:
+            if self._parts.policies.budget.tokens(passage.call.agent, now) >= 1.0:
                 self._parts.note(passage, "would_retry")
             return outcome
-        if not self._parts.budget.take(passage.call.agent, now):
+        if not self._parts.policies.budget.take(passage.call.agent, now):
             return outcome
         passage.retire_unit()
         return await passage.first_answer(until)

@@ -28,10 +28,10 @@ class Slot:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._slots = parts.slots
+        self._slots = parts.policies.slots
         self._parking = parts.parkings[self.name]
         self._clock = parts.clock
-        self._breakers = parts.breakers
+        self._breakers = parts.policies.breakers
         self._watches_backlog = parts.watches_backlog
 
     async def __call__(self, passage: Passage, onward: Onward) -> Outcome:

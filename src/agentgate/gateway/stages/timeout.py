@@ -29,7 +29,7 @@ class Timeout:
     stays: ClassVar[bool] = True  # switched off, the time is fixed: see `core.timeout`
 
     def __init__(self, parts: Parts) -> None:
-        self._timeouts = parts.timeouts
+        self._timeouts = parts.policies.timeouts
         self._units = parts.units
         self._clock = parts.clock
         self._parts = parts

@@ -14,6 +14,7 @@ from agentgate.server.api.chains import chain
 from agentgate.server.api.findings import findings
 from agentgate.server.api.health import healthz, metrics, readyz
 from agentgate.server.api.instances import register, unregister
+from agentgate.server.api.locks import locks
 from agentgate.server.api.quota import drop_quota, set_quota
 from agentgate.server.api.schema import schema
 from agentgate.server.api.switch import switch_agent
@@ -26,6 +27,7 @@ HANDLERS: Final[list[HTTPRouteHandler]] = [
     chain,
     breakers,
     findings,
+    locks,
     make_call,
     look,
     list_calls,

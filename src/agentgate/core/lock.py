@@ -1,0 +1,142 @@
+r"""One lock: whose it is, who stands in line for it, and the life of a request for locks.
+
+Decides whether a request may have this lock now. Rules (DESIGN 4.4, REQUIREMENTS D6):
+
+- *Exclusive* goes with nobody, *shared* with shared ones.
+- First come, first served. Who does not fit stands in line, and whoever comes after stands behind it, also when it
+  would fit: an exclusive request is never overtaken by a stream of shared ones.
+
+A request may name several locks. It goes through them in the one global order of their names: what is free it keeps,
+at the first that is not it stands in line, and only when all are its own it is granted, all at once. So it has no use
+of some while it waits for others, and everybody who waits, waits for somebody who is further along the order::
+
+    waiting --grant--> held --lapse--> lost
+       |                |
+       `-----end--------'----end-----> ended
+
+- `waiting`: it keeps the first `front` of its names and stands in line for the next.
+- `held`: all its names are its own, under an epoch, until its lease ends.
+- `lost`: its lease ended while it was held. The names are others' now.
+- `ended`: given back, or given up while it waited.
+
+How it works. A lock knows who has it (kept or held) and its line, both in the order of coming. It lives as long as a
+request names it, which `askers` counts.
+
+Not covered: which locks there are, leases and bounds (`core.locks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from agentgate.core.table import step
+from agentgate.model import LockMode, LockScope
+
+LockState = Literal["waiting", "held", "lost", "ended"]
+LockEvent = Literal["grant", "lapse", "end"]
+
+TABLE: Final[dict[tuple[LockState, LockEvent], LockState]] = {
+    ("waiting", "grant"): "held",
+    ("waiting", "end"): "ended",
+    ("held", "lapse"): "lost",
+    ("held", "end"): "ended",
+}
+
+
+class LockTicket(Struct, eq=False, kw_only=True):
+    """One request for locks, from its coming to its end; times in monotonic seconds.
+
+    `names` are qualified, without repetition and in the global order. `process` is whose signs of life renew the lease,
+    `unit` the one it was asked for in; empty outside of any, and once that has ended.
+    """
+
+    id: str  # of the request; unique within its process
+    names: tuple[str, ...]
+    process: str
+    mode: LockMode = "exclusive"
+    scope: LockScope = "message"
+    unit: str = ""
+    owner: str = ""  # the agent or client, as people know it
+    deadline: float = inf  # until when it waits
+    since: float = 0.0  # since when it waits or is held
+    state: LockState = "waiting"
+    front: int = 0  # how many of its names it keeps
+    epoch: int = 0
+    lease_ends_at: float = inf
+    is_renewed: bool = True  # by signs of life; a unit that was told to stop and did not loses its lease
+
+    @property
+    def waiting(self) -> bool:
+        """Whether its deadline still matters (`core.alarms`)."""
+        return self.state == "waiting"
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The names that nobody else can have."""
+        return self.names[: self.front]
+
+    def move(self, event: LockEvent) -> None:
+        """One step along the table."""
+        self.state = step(TABLE, self.state, event)
+
+
+def go_together(one: LockTicket, other: LockTicket) -> bool:
+    """Whether both may have the same lock."""
+    return one.mode == other.mode == "shared"
+
+
+class Lock:
+    """One lock. `has` and `line` are in the order of coming."""
+
+    __slots__ = ("askers", "has", "line")
+
+    def __init__(self) -> None:
+        self.askers = 0  # open requests that name it, those included that are not as far yet
+        self.has: dict[LockTicket, None] = {}
+        self.line: dict[LockTicket, None] = {}
+
+    def enter(self, ticket: LockTicket, *, held_back: bool) -> bool:
+        """Keep the lock for this request, or put it into the line; whether it is kept."""
+        if held_back or self.line or not self._fits(ticket):
+            self.line[ticket] = None
+            return False
+        self.has[ticket] = None
+        return True
+
+    def leave(self, ticket: LockTicket) -> None:
+        """The request is over, wherever it stood."""
+        self.has.pop(ticket, None)
+        self.line.pop(ticket, None)
+
+    def serve(self) -> list[LockTicket]:
+        """Take those out of the line whose turn has come; the lock is kept for them from now on."""
+        served: list[LockTicket] = []
+        for ticket in self.line:
+            if not self._fits(ticket):
+                break
+            self.has[ticket] = None
+            served.append(ticket)
+        for ticket in served:
+            del self.line[ticket]
+        return served
+
+    def before(self, ticket: LockTicket) -> Iterator[LockTicket]:
+        """Who has to go first: those who have it, and those ahead in line, unless they go together with the request.
+
+        A request that is not as far yet will stand behind the whole line.
+        """
+        for other in self.has:
+            if other is not ticket and not go_together(ticket, other):
+                yield other
+        for other in self.line:
+            if other is ticket:
+                return
+            if not go_together(ticket, other):
+                yield other
+
+    def _fits(self, ticket: LockTicket) -> bool:
+        return all(go_together(ticket, other) for other in self.has)
