@@ -147,6 +147,10 @@ class SdkAgent:
         """Not, or not any more."""
         self.is_registered = False
 
+    def runs(self, unit: str) -> bool:  # noqa: ARG002 - the shape of a `Receiver`
+        """Nothing is at work here."""
+        return False
+
     def lag_ms(self) -> float:
         """Nothing is at work here."""
         return 0.0

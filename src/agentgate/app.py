@@ -18,6 +18,7 @@ from agentgate.adapters.memory import MemorySpanStore, MemoryStore
 from agentgate.adapters.sqlite import SpanFilesOptions, SqliteSpanStore, SqliteStore, read_spans
 from agentgate.control.deadlocks import DeadlockTimer
 from agentgate.control.retention import Retention
+from agentgate.control.watchdog import WatchdogTimer
 from agentgate.directory.directory import Directory
 from agentgate.errors import ConfigError
 from agentgate.gateway.gateway import Gateway
@@ -125,22 +126,25 @@ class Platform:
                 http=ports.http,
             )
         )
-        await self._start_timer(stack)
+        await self._start_timers(stack)
         await stack.enter_async_context(Retention(ports.store, ports.spans, self.clock, settings.retention))
 
-    async def _start_timer(self, stack: contextlib.AsyncExitStack) -> None:
-        """The look at the whole wait graph, every now and then."""
+    async def _start_timers(self, stack: contextlib.AsyncExitStack) -> None:
+        """The looks at all that waits, and at all that is late."""
         mode = self.settings.mechanisms.get("wait_graph", "enforce")
-        if mode == "off":
-            return
-        timer = DeadlockTimer(
-            self.gateway.policies.graph,
-            self.clock,
-            self.settings.wait_graph,
-            found=partial(self.gateway.waits.found, "confirmed"),
-            observes=mode == "observe",
-        )
-        await stack.enter_async_context(timer)
+        if mode != "off":
+            deadlocks = DeadlockTimer(
+                self.gateway.policies.graph,
+                self.clock,
+                self.settings.wait_graph,
+                found=partial(self.gateway.waits.found, "confirmed"),
+                totals=self.gateway.waits.deadlocks,
+                observes=mode == "observe",
+            )
+            await stack.enter_async_context(deadlocks)
+        if self.gateway.watching is not None:
+            watchdog = WatchdogTimer(self.gateway.watching.look, self.settings.watchdog)
+            await stack.enter_async_context(watchdog)
 
 
 def system_ports(settings: Settings) -> Ports:
@@ -192,6 +196,7 @@ def gateway_options(settings: Settings) -> GatewayOptions:
         agents=settings.agents,
         silent_s=settings.presence.silent_s,
         admission=settings.admission,
+        watchdog=settings.watchdog,
     )
 
 

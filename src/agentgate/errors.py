@@ -106,6 +106,13 @@ CODES: Final[dict[str, CodeInfo]] = {
         "The same work is already waiting further up this chain",
         "Answer from what you have: the caller above you asked for exactly this and waits for you.",
     ),
+    "no_progress": CodeInfo(
+        "refused",
+        "never",
+        409,
+        "The same was asked before, and nothing has come of it",
+        "Asking once more changes nothing: go on with what you have, take another way, or ask a human.",
+    ),
     "chain_limit": CodeInfo(
         "refused",
         "never",

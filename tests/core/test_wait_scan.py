@@ -68,6 +68,38 @@ def test_a_knot_that_is_undone_meanwhile_is_not_reported() -> None:
             assert scan.step(1) is None
 
 
+def test_what_only_looked_like_a_knot_is_counted() -> None:
+    """D2: undone between the first reading and the second, it is a phantom; nobody is told, and people see how many."""
+    phantoms = set()
+    for undone_after in range(20):
+        graph = Graph("a", "b")
+        graph.wait("a", ("b",))
+        closing = graph.wait("b", ("a",))
+        scan = Scan(graph.waits, older_than=0.0)
+        found = [scan.step(1) for _ in range(undone_after)]
+        closing.aim = At([])
+        while not scan.done:
+            found.append(scan.step(1))
+        phantoms.add(scan.phantoms)
+        assert not (scan.phantoms and any(found))
+    assert phantoms == {0, 1}
+
+
+def test_a_scan_says_who_cannot_get_on() -> None:
+    """D2: the dead are those of a knot and whoever waits for them, pools among them; not who merely waits."""
+    graph = Graph("a", "b", "behind", "free")
+    pool = Slots(["a"])
+    graph.wait("a", ("b",))
+    graph.wait("b", (pool,))
+    graph.wait("behind", ("b",))
+    graph.wait("free", ("gone",))
+    scan = Scan(graph.waits, older_than=0.0)
+    assert scan.dead == frozenset()
+    while not scan.done:
+        scan.step(100)
+    assert scan.dead == {"a", "b", "behind", pool}
+
+
 def test_what_stands_is_found_whatever_moves_beside_it() -> None:
     """D2: `a` and `b` stand still; that `c`, tied to them, goes away in the middle of the scan never hides them."""
     for undone_after in range(100):

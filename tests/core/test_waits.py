@@ -50,7 +50,6 @@ def test_behind_a_knot_is_admitted_and_marked() -> None:
     lasso = graph.wait("a", ("b",))
     assert graph.waits.check(lasso) is None
     assert lasso.behind
-    assert graph.waits.shown(9)[-1].behind
     graph.close(closing)
     assert graph.waits.check(lasso) is None
     assert not lasso.behind
@@ -137,7 +136,7 @@ def test_who_is_not_open_waits_for_nothing() -> None:
     graph.waits.end("a")
     graph.waits.close(mine)
     assert len(graph.waits) == 0
-    assert graph.waits.shown(9) == []
+    assert graph.waits.all() == []
 
 
 def test_a_unit_that_begins_anew_keeps_its_waits() -> None:
@@ -162,11 +161,13 @@ def test_the_waits_of_a_unit_are_bounded() -> None:
     assert len(graph.waits.of("a")) == WAITS_MAX - 1
 
 
-def test_waits_are_shown_up_to_a_number() -> None:
-    """D1: what is shown of a wait says who waits for what; a listing has its bound."""
+def test_waits_are_listed_and_numbered_as_they_open() -> None:
+    """D1, H2: every wait has a number of its own, and the graph says how many edges it has."""
     graph = Graph("a", "b")
-    for unit, other in (("a", "b"), ("a", "b"), ("b", "gone")):
-        graph.wait(unit, (other,))
-    assert [(wait.unit, wait.agent, wait.kind) for wait in graph.waits.shown(1)] == [("a", "agent of a", "call")]
-    assert len(graph.waits.shown(2)) == 2
-    assert len(graph.waits.shown(9)) == 3
+    waits = [graph.wait(unit, (other,)) for unit, other in (("a", "b"), ("b", "gone"), ("a", "b"))]
+    assert graph.waits.all() == [waits[0], waits[2], waits[1]]
+    assert [wait.number for wait in waits] == [1, 2, 3]
+    assert graph.waits.edges == 3
+    graph.close(waits[0])
+    again = graph.wait("a", ("b",))
+    assert (again.number, graph.waits.edges) == (4, 3)

@@ -17,7 +17,7 @@ from tests.e2e.command import AGENTGATE, agentgate, environment, running
 Golden = Callable[[str, str], None]
 
 GROUPS = ("drill", "calls", "token", "config")
-COMMANDS = ["serve", "dev", "run", "call", "chains", "breakers", "findings", "demo", "agents", *GROUPS]
+COMMANDS = ["serve", "dev", "run", "call", "chains", "waits", "breakers", "findings", "demo", "agents", *GROUPS]
 PARTS = [
     *("agents list", "agents off", "agents on", "agents quota"),
     *("drill run", "drill list"),
@@ -248,6 +248,66 @@ def test_a_store_that_was_not_there_is_said_to_be_new(tmp_path: Path) -> None:
         with running("serve", "--port", "0", "--store", name, cwd=tmp_path) as gate:
             assert gate.err.until("Ctrl-C").endswith(f", store {name}{said}; Ctrl-C stops it")
             assert gate.stop() == 0
+
+
+DESK = """
+import time
+from pathlib import Path
+
+from agentgate import Agent, SyncContext
+
+desk = Agent("desk", concurrency=1)
+
+
+@desk.handles("draft")
+def draft(is_last: bool, ctx: SyncContext) -> str:
+    if not is_last:
+        return str(ctx.call("shelf", "draft", ctx.business_key, True))
+    while not Path("go").exists():
+        time.sleep(0.05)
+    return "drafted"
+
+
+if __name__ == "__main__":
+    desk.run()
+"""
+
+
+def test_who_waits_for_whom_is_seen_and_followed(tmp_path: Path) -> None:
+    """H3: two processes, one of which waits for the other: as a tree, as JSON, in the chain, and until Ctrl-C."""
+    files = [tmp_path / f"{name}.py" for name in ("desk", "shelf")]
+    for file in files:
+        file.write_text(DESK.replace('"desk"', f'"{file.stem}"'), encoding="utf-8")
+    with running("serve", "--port", "0", "--json", "--store", "memory", cwd=tmp_path) as gate:
+        url = json.loads(gate.out.until("url"))["url"]
+        said = agentgate("waits", "--url", url)
+        assert (said.returncode, said.stdout, said.stderr) == (0, "", "nobody waits for anybody\n")
+        with (
+            running("run", *map(str, files), "--url", url, cwd=tmp_path) as agents,
+            running("waits", "--watch", "--json", "--url", url) as followed,
+            running("waits", "--watch", "--url", url) as drawn,
+        ):
+            for _ in files:
+                agents.err.until(": connected to")
+            assert json.loads(followed.out.until("snapshot"))["waits"] == []
+            drawn.out.until("nobody waits")
+            with running("call", "desk", "draft", "page_1", "false", "--url", url) as call:
+                assert json.loads(followed.out.until('"target":"shelf"'))["event"] == "difference"
+                drawn.out.until("└── desk draft page_1 → shelf draft page_1  for ")
+                drawn.out.until("    └── shelf draft page_1  at work")
+                shown = agentgate("waits", "--url", url).stdout.splitlines()
+                assert [line.partition("  for ")[0] for line in shown] == [
+                    "cli → desk draft page_1",
+                    "└── desk draft page_1 → shelf draft page_1",
+                    "    └── shelf draft page_1  at work",
+                ]
+                assert agentgate("chains", "page_1", "--url", url).stdout.splitlines()[0] == "open now:"
+                for command in (followed, drawn):
+                    assert command.stop(signal.SIGINT) == 0
+                    assert command.err.all() == []
+                (tmp_path / "go").touch()
+                call.out.until("drafted")
+        assert gate.stop(signal.SIGINT) == 0
 
 
 def test_a_second_gate_on_the_same_store_says_so(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, get_args
 
-from agentgate.core import breaker, instances, ledger, lock, presence, unit_life
+from agentgate.core import breaker, instances, ledger, lock, presence, unit_life, watchdog
 from agentgate.core.attempts import Ending, Next, after_attempt
 
 
@@ -23,6 +23,7 @@ MACHINES: Final[dict[str, Machine]] = {
     "lock": Machine(lock.TABLE, ("waiting",)),
     "presence": Machine(presence.TABLE, ("connected", "expected")),
     "standing": Machine(instances.TABLE, ("in",)),
+    "watchdog": Machine(watchdog.TABLE, ("working",)),
 }
 
 ENDINGS: Final[dict[Ending, str]] = {

@@ -20,6 +20,7 @@ from tests.golden.drill_tables import compared
 from tests.golden.figures import measured
 from tests.golden.machines import attempts, diagram_of
 from tests.golden.option_tables import options_of
+from tests.golden.wait_pictures import picture_of
 
 # The first word after "made from" -> who makes it from the other words.
 MAKERS: Final[dict[str, Callable[[list[str]], str]]] = {
@@ -29,6 +30,7 @@ MAKERS: Final[dict[str, Callable[[list[str]], str]]] = {
     "performance": measured,
     "chain": tree_of,
     "drill": compared,
+    "waits": picture_of,
 }
 
 

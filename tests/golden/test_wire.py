@@ -9,6 +9,7 @@ import msgspec
 from agentgate.gateway.frames import ErrorResponse, Message, Response, encode
 from agentgate.model import Card, Outcome, Route, RouteSnapshot, Skill, failure, problem
 from agentgate.model.link import (
+    PROBE_ID,
     AckParams,
     Answer,
     BeatParams,
@@ -21,6 +22,8 @@ from agentgate.model.link import (
     LockLostParams,
     LockParams,
     LockReport,
+    ProbeAnswer,
+    ProbeParams,
     ProgressParams,
     ProtocolProblem,
     Routes,
@@ -67,6 +70,7 @@ AGENT_TO_GATE = (
     Response("u1", Answer(value={"shelf": "A7"}, seq=1, handler_ms=12.5)),
     Response("u2", Answer(error=problem("rejected", sent=True, detail="sold out"), seq=2)),
     Response("u3", Answer(unseen=True)),
+    Response(PROBE_ID, ProbeAnswer(units={"u1": "running", "u2": "waiting", "u9": "unknown"}, lag_ms=5012.0)),
 )
 GATE_TO_AGENT = (
     Response("h1", Welcome(session="gate:3:s-1", gateway="gate", gateway_epoch=3, acked=6, unknown_units=("u9",))),
@@ -85,6 +89,7 @@ GATE_TO_AGENT = (
         "u1",
     ),
     Message("stop", StopParams(unit="u1", kind="expire", reason="its deadline has passed")),
+    Message("probe", ProbeParams(units=("u1", "u2", "u9")), PROBE_ID),
     Message("ack", AckParams(seq=7)),
     Message("lock_lost", LockLostParams(id="k1", reason="its lease ended")),
     Response("k1", Outcome(value=LockGrant(epoch=10, lease_ms=30_000))),
@@ -95,6 +100,7 @@ GATE_TO_AGENT = (
     Message("drain", DrainParams(reason="4 units did not stop when told to", restart=True)),
     Response("c1", Outcome(value={"shelf": "A7"}, key="shop:reserve:o1:run")),
     Response("c2", failure("breaker_open", retry_after_s=9.5, detail="stock_agent is failing")),
+    Response("c4", Outcome(value="later", degraded=True, key="shop:reserve:o2:run")),
     Response("c3", Outcome(value=1, replayed=True, first_seen_at=1_800_000_000.0, key="shop:reserve:o1:run")),
     Response(
         "r1", Routes(version=4, snapshot=RouteSnapshot(version=4, routes=(Route(card=CARD, instances=("s-1",)),)))

@@ -91,7 +91,9 @@ def _ask(port: int, method: str, path: str, headers: Mapping[str, str], body: st
     with contextlib.closing(connection):
         connection.request(method, path, body, headers=dict(headers))
         answer = connection.getresponse()
-        return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+        given = {name.lower(): value for name, value in answer.getheaders()}
+        is_endless = given.get("content-type") == "text/event-stream"
+        return Answer(answer.status, given, b"" if is_endless else answer.read())
 
 
 @contextlib.asynccontextmanager

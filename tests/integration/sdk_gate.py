@@ -16,7 +16,19 @@ import msgspec
 
 from agentgate import Agent, Context
 from agentgate.model import Outcome
-from agentgate.model.link import AckParams, Answer, CallParams, DrainParams, InvokeParams, StopKind, StopParams, Welcome
+from agentgate.model.link import (
+    PROBE_ID,
+    AckParams,
+    Answer,
+    CallParams,
+    DrainParams,
+    InvokeParams,
+    ProbeAnswer,
+    ProbeParams,
+    StopKind,
+    StopParams,
+    Welcome,
+)
 from agentgate.sdk.connection import LinkClosed
 from agentgate.sdk.greeting import Identity
 from agentgate.sdk.host import AgentHost
@@ -106,6 +118,7 @@ class ScriptedGate:
         assert frame["jsonrpc"] == "2.0"
         if frame.get("method") == "beat":
             self.beats.append(frame["params"])
+            self._news.set()
             self.send({"method": "ack", "params": AckParams(seq=self.acked)})
             return
         if frame.get("method") == "hello" and self.answers_hello:
@@ -126,6 +139,13 @@ class ScriptedGate:
 
     def stop(self, unit: str, kind: StopKind) -> None:
         self.send({"method": "stop", "params": StopParams(unit=unit, kind=kind)})
+
+    async def probe(self, *units: str) -> ProbeAnswer:
+        """Ask how these units are; the next message has to be the answer."""
+        self.send({"id": PROBE_ID, "method": "probe", "params": ProbeParams(units=units)})
+        frame = await self._next()
+        assert frame.get("id") == PROBE_ID, frame
+        return msgspec.convert(frame["result"], ProbeAnswer)
 
     def drain(self, *, restart: bool = False) -> None:
         self.send({"method": "drain", "params": DrainParams(reason="test", restart=restart)})
@@ -157,6 +177,13 @@ class ScriptedGate:
         assert frame.get("id") == unit, frame
         assert "method" not in frame, frame
         return msgspec.convert(frame["result"], Answer)
+
+    async def lag(self, above_ms: float) -> None:
+        """Wait for a beat that tells of so much lag."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not self.beats or self.beats[-1].get("lag_ms", 0.0) <= above_ms:
+                self._news.clear()
+                await self._news.wait()
 
     async def _next(self) -> dict[str, Any]:
         async with asyncio.timeout(PATIENCE_S):

@@ -101,6 +101,7 @@ async def test_schemathesis_finds_nothing(tmp_path: Path) -> None:
             *(sys.executable, "-m", "tests.integration.fuzz_api", "--config-file", CONFIG, "run", f"{gate.url}/schema"),
             *("--seed", str(SEED), "--max-examples", str(EXAMPLES_MAX), "--no-color"),
             *("--generation-database", "none", "--request-timeout", "20"),
+            *("--exclude-path", "/v1/waits/stream"),  # it has no end; its own tests read it
             *("--report", "junit", "--report-dir", str(tmp_path)),
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))},

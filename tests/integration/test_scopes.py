@@ -93,7 +93,7 @@ def test_a_route_without_a_scope_does_not_start(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(http, "HANDLERS", [*HANDLERS, forgotten])
     with pytest.raises(TypeError, match="does not say what scope it needs: give it `opt=requires"):
-        http.build_http(None, None, None, None, lambda: False)  # type: ignore[arg-type] # it does not come to that
+        http.build_http(None, None, None, None, None, lambda: False)  # type: ignore[arg-type] # it does not come to that
 
 
 def test_a_scope_may_name_a_part_of_the_path() -> None:

@@ -67,6 +67,53 @@ def test_a_check_takes_what_the_write_takes() -> None:
     assert {"type": "null"} in check.output_schema["anyOf"]
 
 
+def test_a_degraded_handler_is_published_with_the_types_of_its_skill() -> None:
+    """F6, F9: the skill says that it has one, and what is called by that name takes and returns what the skill does."""
+    agent = order_agent()
+
+    @agent.degraded("confirm", timeout_s=2)
+    async def come_back_later(order):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - as people write it at first
+        return Receipt(order["id"], "none")
+
+    card = agent.card()
+    confirm, stand_in = card.skill("confirm"), card.skill("degraded:confirm")
+    assert confirm is not None
+    assert stand_in is not None
+    assert (confirm.degraded, stand_in.degraded, stand_in.effect, stand_in.timeout_s) == (True, False, "read", 2)
+    assert (stand_in.input_schema, stand_in.output_schema) == (confirm.input_schema, confirm.output_schema)
+
+
+def test_a_degraded_handler_with_other_types_is_refused_where_it_is_declared() -> None:
+    """F9: interface-compatible, or it is no replacement; whichever of the two is declared later says so."""
+    agent = order_agent()
+
+    async def other_result(order: Order) -> str:
+        return order.id
+
+    async def other_payload(order: str) -> Receipt:
+        return Receipt(order, "none")
+
+    with pytest.raises(
+        ConfigError, match=r"degraded handler of `confirm` returns .*str.*, the handler itself .*Receipt"
+    ):
+        agent.degraded("confirm")(other_result)
+    late = Agent("late")
+    late.degraded("confirm")(other_payload)
+    with pytest.raises(ConfigError, match=r"degraded handler of `confirm` takes .*str.*, the handler itself .*Order"):
+
+        @late.handles("confirm")
+        async def confirm(order: Order) -> Receipt:
+            return Receipt(order.id, "s")
+
+
+def test_a_degraded_handler_of_nothing_is_refused() -> None:
+    """F6: as with a check: the skill that it stands in for has to be there."""
+    agent = Agent("a")
+    agent.degraded("confirm")(Doubler())
+    with pytest.raises(ConfigError, match="answers for `confirm`, but has no handler for it"):
+        agent.card()
+
+
 def test_a_card_survives_the_wire() -> None:
     """The card is JSON and comes back as it was."""
     card = order_agent().card()

@@ -240,6 +240,27 @@ async def test_a_blocked_event_loop_does_not_look_dead(tmp_path: Path) -> None:
 
 
 @realtime
+async def test_a_probe_is_answered_while_the_handlers_are_blocked(tmp_path: Path) -> None:
+    """D7: by the link's thread: what runs, what has not begun, what is not here, and how far the loop is behind."""
+    gate = ScriptedGate(beat_ms=100, silent_ms=5_000)
+    async with listening(gate) as url, running(tmp_path, AGENT, url) as agent:
+        await gate.hello()
+        await agent.says("connected")
+        gate.invoke("u1", "hang")
+        await gate.expect("progress")
+        gate.invoke("u2", "block", 1.5)
+        await gate.lag(300)
+        gate.invoke("u3", "echo", 1)
+        health = await gate.probe("u1", "u2", "u3", "u9")
+        assert health.units == {"u1": "running", "u2": "running", "u3": "waiting", "u9": "unknown"}
+        assert health.lag_ms > 300
+        assert (await gate.answer("u2")).value == "blocked"
+        await gate.expect("progress")
+        assert (await gate.answer("u3")).value == 1
+        assert (await gate.probe("u2", "u3")).units == {"u2": "unknown", "u3": "unknown"}
+
+
+@realtime
 async def test_handlers_in_threads_run_at_most_concurrency_at_once(tmp_path: Path) -> None:
     """B11: sync handlers share `concurrency` threads; the others wait for one."""
     gate = ScriptedGate()

@@ -20,6 +20,9 @@ from agentgate.cli.dev import names_to_reload
 from agentgate.cli.exits import CommandError
 from agentgate.cli.output import cell, shown
 from agentgate.cli.supervisor import Supervisor
+from agentgate.cli.wait_trees import shown_picture
+from agentgate.cli.wait_trees import trees_of as wait_trees_of
+from agentgate.model import Party, StandingKnot, Wait, WaitPicture
 
 
 def span(span_id: str, parent_id: str = "", **more: Any) -> dict[str, Any]:
@@ -145,3 +148,90 @@ def test_what_is_no_time_is_refused(text: str) -> None:
     """The sentence shows what a time looks like."""
     with pytest.raises(CommandError, match="write 60s, 5m or 1h"):
         seconds_of(text)
+
+
+# --- who waits for whom
+
+
+def unit(name: str) -> Party:
+    return Party(unit=name, agent=f"agent {name}", task_type="do", business_key="k")
+
+
+def wait(number: int, waiter: str, *holders: str, **more: Any) -> Wait:
+    """A unit, or (empty) a caller from outside, waits for these units."""
+    shown_as = {"kind": "call", "target": "next", "since": 100.0, **more}
+    return Wait(
+        id=f"w{number}",
+        waiter=unit(waiter) if waiter else Party(agent="shop"),
+        task_type="do",
+        business_key="k",
+        holders=tuple(map(unit, holders)),
+        holders_count=len(holders),
+        deadline=130.0,
+        trace_id="t",
+        span_id="s",
+        **shown_as,
+    )
+
+
+def forest(*waits: Wait) -> list[str]:
+    return [line.rstrip() for tree in wait_trees_of(waits, 102.5) for line in printed(tree).splitlines()]
+
+
+def test_what_waits_stands_above_what_it_waits_for() -> None:
+    """H3: callers on top, units below once in full, and who merely works at the end."""
+    lines = forest(
+        wait(1, "a", "b", kind="slot"),
+        wait(2, "", "a"),
+        wait(3, "", "b"),
+    )
+    assert lines == [
+        "shop → next do k  for 2.5 s, until 00:02:10Z",
+        "└── agent a do k → next do k  queues for a slot  for 2.5 s, until 00:02:10Z",
+        "    └── agent b do k  at work",
+        "shop → next do k  for 2.5 s, until 00:02:10Z",
+        "└── agent b do k  shown above",
+    ]
+
+
+def test_a_circle_ends_where_it_closes() -> None:
+    """H3: two units that wait for one another are two lines, and a third that says so."""
+    lines = forest(wait(1, "a", "b", since=0.0), wait(2, "b", "a", behind=True, certain=False))
+    assert lines == [
+        "agent a do k → next do k  for 1.7 min, until 00:02:10Z",
+        "└── agent b do k → next do k  for 2.5 s, until 00:02:10Z  behind a circle  suspected",
+        "    └── agent a do k  shown above",
+    ]
+
+
+waits_of_few = st.lists(
+    st.tuples(st.sampled_from(["", *"abcd"]), st.lists(st.sampled_from("abcd"), unique=True)), max_size=8
+)
+
+
+@given(waits_of_few)
+def test_every_wait_has_its_line_once(pairs: list[tuple[str, list[str]]]) -> None:
+    """H3: whatever waits for whatever, nothing is left out, nothing comes twice, and above is above."""
+    lines = forest(*(wait(number, waiter, *holders) for number, (waiter, holders) in enumerate(pairs)))
+    assert sum(" → " in line for line in lines) == len(pairs)
+    bare = [line.lstrip("│├└─ ") for line in lines]
+    for place, line in enumerate(bare):
+        name, _, said = line.partition("  ")
+        assert said != "shown above" or any(above.startswith(name) for above in bare[:place])
+
+
+def test_a_long_line_of_waits_is_no_recursion() -> None:
+    """Five thousand units, each of which waits for the next, become one tree."""
+    assert len(wait_trees_of(tuple(wait(n, f"u{n}", f"u{n + 1}") for n in range(5_000)), 0.0)) == 1
+
+
+@pytest.mark.parametrize("name", ["[red]x[/red]", "[bold", "a\x1b[2Jb"])
+def test_names_in_waits_are_never_markup(name: str) -> None:
+    """F134: names of agents, and the line of a circle, are shown as they are written."""
+    knot = StandingKnot(text=name, cycle=(), cycle_count=2, units=3, certain=False, advice="look")
+    picture = WaitPicture(seq=1, at=1.0, mode="off", waits=(wait(1, "a", target=name),), knots=(knot,), truncated=True)
+    text = printed(shown_picture(picture))
+    assert text.count(shown(name)) == 2
+    assert "\x1b" not in text
+    for said in ("circle of waits, suspected", "(3 units in all)", "look", "switched off", "only the first 1 waits"):
+        assert said in text

@@ -22,12 +22,14 @@ SWITCHES = (
     "circuit_breaker",
     "dynamic_timeout",
     "retry",
+    "wait_graph",
+    "watchdog",
 )
 
 
-def switched(mechanism: str, mode: Mode) -> Settings:
-    """All defaults but this switch."""
-    return Settings(mechanisms={**default_modes(), mechanism: mode})
+def switched(mechanism: str, mode: Mode, **others: Mode) -> Settings:
+    """All defaults but this switch, and perhaps others."""
+    return Settings(mechanisms={**default_modes(), mechanism: mode, **others})
 
 
 @pytest.mark.parametrize("mechanism", SWITCHES)
@@ -194,7 +196,7 @@ def test_observing_the_timeout_cuts_nothing() -> None:
     """
 
     async def story() -> None:
-        async with gate(settings=switched("dynamic_timeout", "observe")) as platform:
+        async with gate(settings=switched("dynamic_timeout", "observe", watchdog="off")) as platform:
             agent = WirePeer(platform, "bank", skills=SKILLS).connect()
             client = WirePeer(platform, "shop").connect()
             for number in range(60):

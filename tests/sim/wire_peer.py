@@ -102,6 +102,8 @@ class WirePeer:
         self._call_ids = itertools.count(1)
         self._seqs = itertools.count(1)
         self._beats: asyncio.Task[None] | None = None
+        self.lag_ms = 0.0  # what its beats and its answers to probes say
+        self.health: dict[str, str] | None = None  # what it answers to probes; None: it does not know the question
 
     def connect(self, *, units: tuple[UnitReport, ...] = (), locks: tuple[LockReport, ...] = ()) -> WirePeer:
         """Open a (new) connection and say hello."""
@@ -219,7 +221,7 @@ class WirePeer:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(2)
-            self.send(method="beat", params={})
+            self.send(method="beat", params={"lag_ms": self.lag_ms})
 
     def _receive(self, data: bytes) -> None:
         decoded = msgspec.json.decode(data)
@@ -230,11 +232,25 @@ class WirePeer:
     def _take(self, message: dict[str, Any]) -> None:
         if message.get("method") == "invoke":
             self.invoked.put_nowait(Invoked(message["id"], msgspec.convert(message["params"], InvokeParams)))
+        elif message.get("method") == "probe":
+            self._take_probe(message)
         elif message.get("method") == "ack":
             self.acked = message["params"]["seq"]
         elif "method" not in message and message["id"] in self._calls:
             outcome = msgspec.convert(message["result"], Outcome)
             self._calls.pop(message["id"]).set_result(outcome)
+
+    def _take_probe(self, message: dict[str, Any]) -> None:
+        if self._beats is None:
+            return  # silent
+        if self.health is None:
+            self.send(id=message["id"], error={"code": -32601, "message": "no such method"})
+        else:
+            self.send(id=message["id"], result={"units": self.health, "lag_ms": self.lag_ms})
+
+    def note(self, invoked: Invoked, note: str) -> None:
+        """A progress note."""
+        self.send(method="progress", params={"unit": invoked.unit, "note": note})
 
     def _closed(self, reason: str) -> None:
         self.closed_because = reason or "closed"

@@ -57,6 +57,11 @@ def count(order: Order, ctx: SyncContext) -> int:
 async def simple(order: Order) -> None: ...
 
 
+@agent.degraded("confirm", timeout_s=2)
+async def come_back_later(order: Order) -> Receipt:
+    return Receipt(order.id)
+
+
 @agent.check("confirm")
 async def was_confirmed(order: Order, ctx: Context) -> Receipt | None: ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from agentgate.cli import exits, gate_api
@@ -27,6 +28,8 @@ def chains(
 ) -> None:
     """Everything one call led to, with times and errors, as a tree.
 
+    A call has its line once it has ended; what is waited for now stands below, as in `agentgate waits`.
+
     Example: agentgate chains order_123
     """
     found = gate_api.read(url, "v1", "chains", key, missing_ok=True)
@@ -37,8 +40,21 @@ def chains(
         return
     for tree in trees_of(found["spans"]):
         console().print(tree)
+    _show_waits(found["waits"], found["at"])
     if found["truncated"]:
         say(f"only the first {len(found['spans'])} spans are shown")
+
+
+def _show_waits(waits: list[dict[str, Any]], at: float) -> None:
+    """What has no span yet, because it has not ended."""
+    if not waits:
+        return
+    from agentgate.cli.wait_trees import trees_of as wait_trees_of
+    from agentgate.model import Wait
+
+    console().print("open now:", style="bold")
+    for tree in wait_trees_of(msgspec.convert(waits, tuple[Wait, ...]), at):
+        console().print(tree)
 
 
 def trees_of(spans: list[Span]) -> list[Tree]:
@@ -81,7 +97,7 @@ def _line(span: Span) -> Text:
     for name, word in (("gap_ms", "after"), ("queue_ms", "queued"), ("handler_ms", "handler")):
         if span.get(name):
             text.append(f", {word} {span[name]:.1f}", style="dim")
-    for flag in ("replayed", "joined"):
+    for flag in ("replayed", "joined", "degraded"):
         if span.get(flag):
             text.append(f" {flag}", style="magenta")
     for note in span.get("notes", ()):

@@ -6,7 +6,7 @@ import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Generator, Iterator, Mapping
 from http import HTTPStatus
 from http.client import HTTPException, HTTPResponse
 from typing import Any, Final
@@ -19,6 +19,7 @@ from agentgate.server.access import GATE_NAME
 
 URL_DEFAULT: Final = "http://127.0.0.1:7070"
 TIMEOUT_S: Final = 10.0
+SILENCE_S: Final = 30.0  # of a stream: a gate says every ten seconds that it is still there
 WHAT_TO_TYPE: Final = "start one with `agentgate serve`, or set AGENTGATE_URL or --url to where it is"
 TOKEN_STATUSES: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 ANSWER_BYTES_MAX: Final = 67_108_864  # a thousand spans are a few MiB
@@ -76,18 +77,8 @@ def ask(
     method: str | None = None,
 ) -> tuple[int, Any]:
     """Status and JSON of a gate's answer: what was asked for, or an error document; nobody else's is let through."""
-    base = base_url(url)
-    address = base + "/" + "/".join(quote(part, safe="") for part in path)
-    if given := {name: value for name, value in (query or {}).items() if value not in (None, "")}:
-        address += "?" + urlencode(given)
-    request = urllib.request.Request(  # noqa: S310 - `base_url` has looked at the scheme
-        address,
-        body,
-        {**credentials(), **({"Content-Type": "application/json"} if body is not None else {})},
-        method=method,
-    )
     try:
-        with _opener.open(request, timeout=TIMEOUT_S) as answer:
+        with _opener.open(_request(url, *path, query=query, body=body, method=method), timeout=TIMEOUT_S) as answer:
             if GATE_NAME in answer.headers:
                 return answer.status, json.loads(_body(answer))
     except urllib.error.HTTPError as error:
@@ -95,10 +86,63 @@ def ask(
         if _is_refusal(document):
             return error.code, document
     except (OSError, HTTPException) as error:
-        raise CommandError(f"no gate answers at {base} ({_reason(error)}); {WHAT_TO_TYPE}", exits.NO_GATE) from None
+        raise _no_gate(url, error) from None
     except ValueError:  # no JSON
         pass
-    raise CommandError(NOT_A_GATE.format(base), exits.NO_GATE)
+    raise _not_a_gate(url)
+
+
+def events(url: str | None, *path: str) -> Generator[tuple[str, bytes]]:
+    """The server-sent events of a path, each as its name and its data, until the gate ends the stream."""
+    try:
+        with _opener.open(_request(url, *path), timeout=SILENCE_S) as answer:
+            if GATE_NAME not in answer.headers:
+                raise _not_a_gate(url)
+            yield from _events(answer)
+    except urllib.error.HTTPError as error:
+        document = _document(error)
+        if not _is_refusal(document):
+            raise _not_a_gate(url) from None
+        _unless_refused(url, error.code, document)
+    except (OSError, HTTPException) as error:
+        raise _no_gate(url, error) from None
+
+
+def _events(answer: HTTPResponse) -> Iterator[tuple[str, bytes]]:
+    """Those whose data is one line, as a gate sends them."""
+    name = ""
+    while line := answer.readline(ANSWER_BYTES_MAX):
+        field, _, value = line.rstrip(b"\n").partition(b": ")
+        if field == b"event":
+            name = value.decode(errors="replace")
+        elif field == b"data":
+            yield name, value
+
+
+def _request(
+    url: str | None,
+    *path: str,
+    query: Mapping[str, object] | None = None,
+    body: bytes | None = None,
+    method: str | None = None,
+) -> urllib.request.Request:
+    address = base_url(url) + "/" + "/".join(quote(part, safe="") for part in path)
+    if given := {name: value for name, value in (query or {}).items() if value not in (None, "")}:
+        address += "?" + urlencode(given)
+    return urllib.request.Request(  # noqa: S310 - `base_url` has looked at the scheme
+        address,
+        body,
+        {**credentials(), **({"Content-Type": "application/json"} if body is not None else {})},
+        method=method,
+    )
+
+
+def _no_gate(url: str | None, error: Exception) -> CommandError:
+    return CommandError(f"no gate answers at {base_url(url)} ({_reason(error)}); {WHAT_TO_TYPE}", exits.NO_GATE)
+
+
+def _not_a_gate(url: str | None) -> CommandError:
+    return CommandError(NOT_A_GATE.format(base_url(url)), exits.NO_GATE)
 
 
 def _body(answer: HTTPResponse | urllib.error.HTTPError) -> bytes:

@@ -25,6 +25,7 @@ from agentgate.cli.output import print_json, say
 from agentgate.cli.run import run as run_agents
 from agentgate.cli.serve import serve
 from agentgate.cli.tokens import token, use_token_file
+from agentgate.cli.waits import waits
 from agentgate.errors import AgentGateError, ConfigError, LinkDown, StoreError
 
 EXIT_BY_ERROR: Final[dict[type[Exception], int]] = {
@@ -47,6 +48,7 @@ app.command(name="run")(run_agents)
 app.command()(call)
 app.add_typer(agents, name="agents")
 app.command()(chains)
+app.command()(waits)
 app.command()(breakers)
 app.command()(findings)
 app.command()(demo)

@@ -29,6 +29,7 @@ from agentgate.core.presence import PresenceOptions
 from agentgate.core.quota import QuotaOptions
 from agentgate.core.rate import RateOptions
 from agentgate.core.timeout import TimeoutOptions
+from agentgate.core.watchdog import WatchdogOptions
 from agentgate.directory import CardOptions, DirectoryOptions
 from agentgate.gateway.http_options import HttpAgentOptions
 from agentgate.gateway.options import CallOptions
@@ -80,6 +81,18 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("wait_graph.grace_seconds", WaitGraphOptions, "grace_s",
         "how long the waits of the unit that gave way may take to end before a second one has to",
         "a circle that did not open stands for long", "two give way where one would have done"),
+    Key("watchdog.interval_seconds", WatchdogOptions, "look_s",
+        "how often late units are looked at",
+        "stuck units are found late", "the same units are looked at for nothing"),
+    Key("watchdog.quiet_factor", WatchdogOptions, "quiet_factor",
+        "after so many times its time-out without progress a unit is asked after; after once more it is given up",
+        "callers wait long for what is stuck", "slow work that says nothing meanwhile is given up"),
+    Key("watchdog.least_seconds", WatchdogOptions, "least_s",
+        "the shortest time-out that counts for this, where the skill declares none",
+        "callers wait long for what is stuck", "work that took long once is given up"),
+    Key("watchdog.lag_seconds", WatchdogOptions, "lag_s",
+        "an event loop that is so late is blocked",
+        "a blocked loop looks like stuck handlers", "busy agents are reported"),
     Key("retention.interval_seconds", RetentionOptions, "interval_s",
         "how often expired records and old days of spans are deleted",
         "they stay a little longer", "the store is busy deleting"),

@@ -92,6 +92,11 @@ MECHANISMS: Final[dict[str, Mechanism]] = {
         meaning="finds who waits for whom in a circle, refuses what would close one, and has one of it give way",
         when_off="a circle ends by deadline",
     ),
+    "watchdog": Mechanism(
+        modes=SWITCH_WITH_OBSERVE,
+        meaning="asks after units that show no progress, and answers in place of those that are stuck",
+        when_off="who waits for a stuck unit waits until the deadline",
+    ),
 }
 
 

@@ -29,6 +29,7 @@ from agentgate.core.quota import QuotaOptions
 from agentgate.core.ranges import require
 from agentgate.core.rate import RateOptions
 from agentgate.core.timeout import TimeoutOptions
+from agentgate.core.watchdog import WatchdogOptions
 from agentgate.directory import CardOptions, DirectoryOptions
 from agentgate.gateway.http_options import HttpAgentOptions
 from agentgate.gateway.options import CallOptions
@@ -93,6 +94,7 @@ class Settings:
     admission: AdmissionOptions = field(default_factory=AdmissionOptions)
     cards: CardOptions = field(default_factory=CardOptions)
     wait_graph: WaitGraphOptions = field(default_factory=WaitGraphOptions)
+    watchdog: WatchdogOptions = field(default_factory=WatchdogOptions)
     retention: RetentionOptions = field(default_factory=RetentionOptions)
     agents: HttpAgentOptions = field(default_factory=HttpAgentOptions)
     http: HttpOptions = field(default_factory=HttpOptions)

@@ -23,8 +23,10 @@ from agentgate.core.deadlock import released
 from agentgate.core.victim import choose_victim
 from agentgate.core.wait_scan import Scan
 from agentgate.runtime.service import Service
+from agentgate.runtime.slices import Slices
 
 if TYPE_CHECKING:
+    from agentgate.core.deadlocks import Deadlocks
     from agentgate.core.knots import Tangle
     from agentgate.core.waits import Waits
     from agentgate.model import Knot
@@ -70,6 +72,7 @@ class DeadlockTimer(Service):
         options: WaitGraphOptions,
         *,
         found: Callable[[Knot, str], None],
+        totals: Deadlocks,
         observes: bool = False,
     ) -> None:
         super().__init__()
@@ -77,6 +80,7 @@ class DeadlockTimer(Service):
         self._clock = clock
         self._options = options
         self._found = found
+        self._totals = totals
         self._observes = observes
         self._gave_way: dict[str, float] = {}  # units, and when; forgotten after the grace time
 
@@ -96,14 +100,13 @@ class DeadlockTimer(Service):
         now = self._clock.now()
         self._gave_way = {unit: at for unit, at in self._gave_way.items() if now < at + self._options.grace_s}
         scan = Scan(self._waits, now - self._options.period_s)
-        slice_ends = now + self._options.slice_s
+        slices = Slices(self._clock, self._options.slice_s)
         while not scan.done:
             tangle = scan.step(STEP_NODES)
             if tangle is not None:
                 self._resolve(tangle)
-            if self._clock.now() >= slice_ends:
-                await asyncio.sleep(0)
-                slice_ends = self._clock.now() + self._options.slice_s
+            await slices.pause_if_over()
+        self._totals.phantoms += scan.phantoms
 
     def _resolve(self, tangle: Tangle) -> None:
         members = tangle.members

@@ -11,6 +11,10 @@ from __future__ import annotations
 from agentgate.model import Knot, KnotStep, Problem, problem
 
 STEPS_SHOWN = 12  # of a cycle: a longer one is cut in its middle
+WAY_OUT = (  # for people, who can change the agents
+    "Let one of them pass on what the other needs instead of asking back, or let its handler wait without holding a "
+    "slot (`async def`)."
+)
 
 
 def refused(knot: Knot) -> Problem:

@@ -41,6 +41,7 @@ class Deadlocks:
         self.confirmed = 0
         self.resolved = 0
         self.late = 0
+        self.phantoms = 0  # what looked like a knot to the timer, and was none when it looked again
         self.signal_s_max = 0.0  # from the closing of a knot, as far as its youngest wait tells, to the first signal
         self.wait_s_max = 0.0  # the longest wait that has ended
         self._followed: dict[OpenWait, list[_Followed]] = {}

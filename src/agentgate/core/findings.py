@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from agentgate.core.bounded import BoundedMap
+from agentgate.core.deadlock import WAY_OUT
 from agentgate.model import Finding
 
 FINDINGS_MAX: Final = 1_000  # more than anybody reads, and few enough to be sent in one answer
@@ -64,8 +65,20 @@ KINDS: Final[dict[str, Kind]] = {
         "agents waited for one another in a circle, or were about to",
         "`cycle`: who waits for whom, by agent, task type and business key; `how`: `refused` where it would have "
         "closed, or `confirmed` standing; `victim`: the unit whose waits were ended; `trace_id` of a call in it",
-        "Look at the cycle: let one of them pass on what the other needs instead of asking back, or let its handler "
-        "wait without holding a slot (`async def`).",
+        f"Look at the cycle, while it stands with `agentgate waits`. {WAY_OUT}",
+    ),
+    "stuck_unit": Kind(
+        "a unit showed no progress for so long that it was given up, though its process lives",
+        "`instance`, `unit`, `business_key`, `quiet_s`: for how long, `timeout_s`: what is normal, `health`: what its "
+        "process says of it (`waiting`: the handler has not begun), `trace_id`",
+        "See with `agentgate chains TRACE` how far it came. Let honest long work call `ctx.progress`, or declare its "
+        "`timeout_s`; a handler that hangs needs limits on what it waits for outside of the gate.",
+    ),
+    "blocked_loop": Kind(
+        "the event loop of an agent's handlers stood still while units of it were late",
+        "`instance`, `lag_s`: how far the loop was behind, `units`: some of those that stood in line, `trace_id`",
+        "Find what blocks in an async handler (a blocking library, long computing) and move it into a handler that is "
+        "not async, or into a thread: one blocked handler holds up all others of its process.",
     ),
     "instance_name_shared": Kind(
         "several processes say they are the same instance, and take each other's connection over again and again",

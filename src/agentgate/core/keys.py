@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from msgspec.json import Encoder
 
-from agentgate.model import CHECK_PREFIX, Call, KeyId, Problem, problem
+from agentgate.model import ASIDE_PREFIXES, Call, KeyId, Problem, problem, served_type
 
 PART_LENGTH_MAX: Final = 200  # characters; room for an URL-like name, and an index entry stays small
 FINGERPRINT_BYTES: Final = 16
@@ -44,13 +44,13 @@ def shown_key(key: Call | KeyId) -> str:
 
 
 def told_key(call: Call) -> str:
-    """The key that the target is told: of a write its own, of a check that of the write it asks about, else none."""
+    """The key that the target is told: of a write its own, of what stands beside a write that write's, else none."""
     if call.keyed:
         return shown_key(call)
-    if not (call.business_key and call.task_type.startswith(CHECK_PREFIX)):
+    if not (call.business_key and call.task_type.startswith(ASIDE_PREFIXES)):
         return ""
     asked = call.key_id
-    return shown_key(asked._replace(task_type=asked.task_type.removeprefix(CHECK_PREFIX)))
+    return shown_key(asked._replace(task_type=served_type(asked.task_type)))
 
 
 def fingerprint(payload: Any) -> str:

@@ -22,7 +22,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from agentgate.model import Problem, Tier, Wait, WaitKind
+from agentgate.model import Problem, Tier, WaitKind
 
 
 class Pool(Protocol):
@@ -73,7 +73,8 @@ class OpenWait(Struct, eq=False, kw_only=True):
     """One wait of one unit; `aim` and `kind` are changed as it gets further. Times in monotonic seconds.
 
     `target`, `task_type`, `business_key`, `trace_id` and `span_id` are what is shown. `behind` is set by each check:
-    it cannot end before a knot elsewhere is undone.
+    it cannot end before a knot elsewhere is undone. `number` tells it from all others: the graph numbers them as they
+    open.
     """
 
     unit: str
@@ -88,24 +89,8 @@ class OpenWait(Struct, eq=False, kw_only=True):
     trace_id: str = ""
     span_id: str = ""
     behind: bool = False
+    number: int = 0
 
     def release(self, problem: Problem) -> None:
         """End it now, with this answer to whoever waits; the part that has opened it says how."""
         raise NotImplementedError
-
-    def shown(self, agent: str) -> Wait:
-        """As people see it; `agent` is whose unit waits."""
-        return Wait(
-            unit=self.unit,
-            agent=agent,
-            kind=self.kind,
-            target=self.target,
-            task_type=self.task_type,
-            business_key=self.business_key,
-            trace_id=self.trace_id,
-            span_id=self.span_id,
-            certain=self.certain,
-            behind=self.behind,
-            since=self.since,
-            deadline=self.deadline,
-        )

@@ -92,6 +92,7 @@ NOTES: Final[dict[str, Would]] = {
     "would_rate_limit": Would("rate_limit", "refused {}", harms=True),
     "would_chain_limit": Would("chain_guard", "refused {}", harms=True),
     "would_deadlock": Would("wait_graph", "refused {} that would have closed a circle of waits", harms=True),
+    "would_release": Would("watchdog", "answered in place of {} whose unit was stuck", harms=True),
     "would_loop": Would("chain_guard", "refused {} as loops", harms=True),
     "would_replay": Would("idempotency", "answered {} from the ledger", harms=False),
     "would_join": Would("idempotency", "answered {} with the run of the same key", harms=False),

@@ -9,7 +9,8 @@ ask here and nowhere else. The rules (DESIGN 4.1):
 - `unconnected`: could not be sent. A fault of the agent as a whole, whatever the task type.
 - `rejected`: a business "no"; a breaker counts it by frequency, if it is configured to.
 - `neutral`: everything else. Throttled, malformed, refused by the gate, wrong requests, callers that left, our own
-  defects. So is a deadline that passed before anything was sent: the target has not been asked.
+  defects. So is a deadline that passed before anything was sent: the target has not been asked. And so is the answer
+  of a degraded handler, which stands in for one that did not come.
 
 Not covered: whether a fault is the agent's or only one instance's (`core.slots`).
 """
@@ -50,7 +51,7 @@ def verdict_of(outcome: Outcome) -> Verdict:
     """What the outcome of an attempt says about the agent that was asked."""
     error = outcome.error
     if error is None:
-        return "ok"
+        return "neutral" if outcome.degraded else "ok"
     if error.fault == "unreachable" and not error.sent:
         return "neutral" if error.code == "deadline_exceeded" else "unconnected"
     return _BY_FAULT[error.fault]

@@ -26,6 +26,7 @@ Not covered: how often, how long a step may take, and who is told (`control`); w
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from agentgate.core.knots import Tangle, components
@@ -38,7 +39,11 @@ CHUNK: Final = 32  # nodes or edges done between two looks at the budget
 
 
 class Scan:
-    """One look at all waits begun at `older_than` or before. `too_large` counts the parts that were given up."""
+    """One look at all waits begun at `older_than` or before.
+
+    `too_large` counts the parts that were given up, `phantoms` those that looked like a knot and were none on fresh
+    data. `dead` are the units and pools that could not get on when they were read: of all knots, and behind them.
+    """
 
     def __init__(self, waits: Waits, older_than: float, confirm_max: int = CONFIRM_MAX) -> None:
         self._view = waits.view(older_than=older_than)
@@ -48,6 +53,8 @@ class Scan:
         self._work = self._all()
         self._cost = 0  # of the next piece
         self.too_large = 0
+        self.phantoms = 0
+        self.dead: frozenset[Node] = frozenset()
         self.done = False
 
     def step(self, budget: int) -> Tangle | None:
@@ -66,6 +73,7 @@ class Scan:
         """All there is to do; what is yielded is the cost of the next piece."""
         view = self._view
         yield from self._keep_dead(list(view.waits), view.groups, view.waits)
+        self.dead = frozenset(chain.from_iterable(self._parts))
         while self._parts:
             part = self._parts.pop()
             for nodes in components(part):
@@ -89,6 +97,7 @@ class Scan:
         if kept == part:
             self._found = Tangle(self._view, part)
         else:
+            self.phantoms += 1
             yield from self._keep_standing(kept)
 
     def _still(self, node: Node, groups: list[Group]) -> list[Group]:

@@ -28,7 +28,7 @@ from typing import Final
 from agentgate.core.knots import Tangle, View, components
 from agentgate.core.open_wait import Aim, Group, Member, OpenWait, Pool, UnitFacts
 from agentgate.core.reduction import Reduction
-from agentgate.model import Knot, Wait
+from agentgate.model import Knot
 
 __all__ = ["Aim", "Group", "Member", "OpenWait", "Pool", "UnitFacts", "Waits"]
 
@@ -39,12 +39,13 @@ WAITS_MAX: Final = 1_000  # of one unit; far beyond what a chain allows it
 class Waits:
     """All open units of a gate and what they wait for. `left` counts the checks that were left to the timer."""
 
-    __slots__ = ("_certain", "_facts", "_waits", "left")
+    __slots__ = ("_certain", "_facts", "_opened", "_waits", "left")
 
     def __init__(self) -> None:
         self._facts: dict[str, UnitFacts] = {}
         self._waits: dict[str, dict[OpenWait, None]] = {}  # of units that have any
         self._certain = View(self._facts, self._waits)
+        self._opened = 0
         self.left = 0
 
     def __len__(self) -> int:
@@ -65,6 +66,8 @@ class Waits:
         if wait.unit in self._facts:
             mine = self._waits.setdefault(wait.unit, {})
             if len(mine) < WAITS_MAX:
+                self._opened += 1
+                wait.number = self._opened
                 mine[wait] = None
 
     def close(self, wait: OpenWait) -> None:
@@ -83,14 +86,14 @@ class Waits:
         """The waits of a unit."""
         return tuple(self._waits.get(unit, ()))
 
-    def shown(self, count_max: int) -> list[Wait]:
-        """So many waits as people see them, in the order in which their units began to wait."""
-        shown: list[Wait] = []
-        for unit, mine in self._waits.items():
-            if len(shown) >= count_max:
-                break
-            shown += [wait.shown(self._facts[unit].agent) for wait in mine]
-        return shown[:count_max]
+    def all(self) -> list[OpenWait]:
+        """Every wait, in the order in which their units began to wait."""
+        return list(chain.from_iterable(self._waits.values()))
+
+    @property
+    def edges(self) -> int:
+        """How many waits are open."""
+        return sum(map(len, self._waits.values()))
 
     def view(self, *, older_than: float) -> View:
         """The graph as the timer sees it: suspected waits too, but none begun after `older_than`."""

@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from agentgate.core.ranges import require
-from agentgate.model import CHECK_PREFIX, SKILL_PREFIX, Card, Skill
+from agentgate.model import ASIDE_PREFIXES, CHECK_PREFIX, SKILL_PREFIX, Card, Skill
 
 CONCURRENCY_MAX: Final = 10_000  # beyond any one process; a larger number is a mistake
 TIMEOUT_S_MAX: Final = 86_400.0  # longer work is a task, not a call
@@ -94,8 +94,9 @@ def _check_agent_name(name: str, options: CardOptions) -> None:
 
 def _check_skill(skill: Skill, options: CardOptions) -> None:
     _check_name("a task type", skill.task_type, options)
-    if skill.task_type.startswith(CHECK_PREFIX) and skill.effect != "read":
-        raise ValueError(f"{skill.task_type!r} is the name of a check, and a check has to be declared a read")
+    if skill.task_type.startswith(ASIDE_PREFIXES) and skill.effect != "read":
+        kind = "check" if skill.task_type.startswith(CHECK_PREFIX) else "degraded handler"
+        raise ValueError(f"{skill.task_type!r} is the name of a {kind}, and a {kind} has to be declared a read")
     if skill.exclusive and skill.effect == "read":
         raise ValueError(f"{skill.task_type!r} is a read and exclusive; what changes nothing may run beside itself")
     if skill.compensate is not None:

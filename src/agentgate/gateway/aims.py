@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agentgate.core.slots import Slots
     from agentgate.gateway.flights import Flight
     from agentgate.gateway.passage import Passage
+    from agentgate.model import WaitKind
 
 
 class CallAim:
@@ -29,6 +30,15 @@ class CallAim:
     def groups(self) -> Sequence[Group]:
         """Who has to come before the call goes on."""
         return call_groups(self._passage, self._slots)
+
+
+def call_kind(passage: Passage, slots: Slots) -> WaitKind:
+    """How it waits, as of now; a call for which only time has to pass counts as one that is under way."""
+    if passage.joined is not None:
+        return "join"
+    if passage.is_queued:
+        return "slot" if slots.key_holder(passage.call) is None else "exclusive"
+    return "call"
 
 
 def call_groups(passage: Passage, slots: Slots) -> Sequence[Group]:

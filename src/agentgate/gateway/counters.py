@@ -21,6 +21,9 @@ class Counters:
     lost_units: int = 0
     zombies: int = 0
     rejoined_units: int = 0
+    probes: int = 0  # processes asked how their late units are
+    woken_units: int = 0  # late units whose repeated waits were ended
+    released_units: Counter[str] = field(default_factory=Counter)  # units given up, by what their callers were told
     checks: int = 0
     locks_lost: int = 0  # leases that ended while they were held
     protocol_errors: int = 0

@@ -8,6 +8,8 @@ queues. One caller owns it and walks on through the gate; the others wait here, 
 - When the owner leaves without a live unit, or an ownerless unit ends and freed the key, the joiner with most time
   left becomes the owner: it walks on from here under its own deadline, at the queue place the owner had.
 - A refusal that more time would cure is shared only if no joiner has more time.
+- When its unit is given up, everybody leaves with what is said then. The flight goes on with the unit; who comes before
+  that has ended waits for nothing: he gets the same, if it is a degraded answer, or is told that it still runs.
 
 So at any moment at most one caller walks on for a key, and it starts nothing beside a live unit.
 """
@@ -44,6 +46,7 @@ class Flight:
         self.units: set[Unit] = set()
         self.answer: Outcome | Recheck | None = None
         self.may_have_run = False  # an attempt was sent, and nobody said that nothing happened
+        self.released: Outcome | None = None  # its unit was given up, and this was said
         self.is_settled = False  # by an operator, while nobody else could tell
         self.place = 0  # the owner's place in the target's queue, for whoever takes over
         self._joiners: dict[Passage, Later[JoinEnd]] = {}
@@ -89,13 +92,28 @@ class Flight:
         else:
             self._finish(outcome)
 
+    @property
+    def waited_until(self) -> float | None:
+        """Until when somebody waits for it; None: nobody does."""
+        waiting = [self.owner] if self.owner is not None else []
+        return max((passage.call.deadline for passage in [*waiting, *self._joiners]), default=None)
+
+    def release(self, outcome: Outcome) -> None:
+        """Its unit was given up: this is what whoever waits gets, and nobody waits from now on."""
+        self.released = outcome
+        for future in self._joiners.values():
+            if not future.done():
+                future.set_result(outcome)
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
+
     def recheck(self, owner: Passage) -> None:
         """Another gateway has taken the key: everybody asks the ledger anew."""
         self.answer = RECHECK
         self.leave(owner, None)
 
     def over(self) -> Later[None]:
-        """Comes true when the flight has ended, for those who only want to know."""
+        """Comes true when the flight has ended or was released, for those who only want to know."""
         if self._over is None:
             self._over = Later()
         return self._over
@@ -112,7 +130,7 @@ class Flight:
 
     def closed(self) -> None:
         """It is no flight any more."""
-        if self._over is not None:
+        if self._over is not None and not self._over.done():
             self._over.set_result(None)
 
     def unit_started(self, unit: Unit) -> None:

@@ -77,12 +77,17 @@ class Front:
         self._left = left
         self._options = options
         self._open: Counter[tuple[str, str]] = Counter()  # by tenant and caller
-        self._all = 0
+        self._passages: dict[str, Passage] = {}  # of open calls, by id
         self.is_stopping = False
 
     def __len__(self) -> int:
         """How many calls are open."""
-        return self._all
+        return len(self._passages)
+
+    @property
+    def passages(self) -> list[Passage]:
+        """The open calls, in the order in which they came."""
+        return list(self._passages.values())
 
     def call(self, params: CallParams, tenant: str, caller: str, refusal: Problem | None = None) -> FrontCall | Outcome:
         """Begin a call; an outcome at once means that it was not taken.
@@ -93,9 +98,9 @@ class Front:
         self._counters.messages += 1
         caller = caller or self._caller_of(params.token)
         who = (tenant, caller)
-        if self._all >= self._options.http_calls_max or self._open[who] >= self._options.peer_calls_max:
+        if len(self) >= self._options.http_calls_max or self._open[who] >= self._options.peer_calls_max:
             detail = (
-                f"{self._open[who]} calls of {caller[:100]} are open over HTTP, {self._all} in all: a bound is reached"
+                f"{self._open[who]} calls of {caller[:100]} are open over HTTP, {len(self)} in all: a bound is reached"
             )
             return failure("overloaded", retry_after_s=AGAIN_S, detail=detail)
         passage = self._entry.read(
@@ -109,7 +114,7 @@ class Front:
         )
         if self.is_stopping and not passage.call.parent_unit:
             return failure("overloaded", retry_after_s=AGAIN_S, detail="the gate stops; the next one takes it")
-        self._all += 1
+        self._passages[passage.call.id] = passage
         self._open[who] += 1
         ended: Later[Outcome] = Later()
         return FrontCall(passage, self._spawn(self._carry(passage, who, ended)), ended, self._left)
@@ -129,7 +134,7 @@ class Front:
             outcome = await self._run(passage)
         except asyncio.CancelledError:
             outcome = failure("cancelled", sent=passage.sent)
-        self._all -= 1
+        del self._passages[passage.call.id]
         self._open[who] -= 1
         if not self._open[who]:
             del self._open[who]

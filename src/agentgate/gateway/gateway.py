@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from agentgate.gateway.checks import Checks
 from agentgate.gateway.counters import Counters
+from agentgate.gateway.degraded import Degraded
 from agentgate.gateway.entry import SPAN_ID_BYTES, TRACE_ID_BYTES, Entry
 from agentgate.gateway.flights import Flights
 from agentgate.gateway.front import Front
@@ -41,6 +42,7 @@ from agentgate.gateway.stages.quota import as_counted
 from agentgate.gateway.switch import Switch
 from agentgate.gateway.units import Units
 from agentgate.gateway.waits import UnitWaits
+from agentgate.gateway.watching import Watching
 from agentgate.model import NEIGHBOUR, Call, Identity, Outcome
 from agentgate.runtime.service import Service
 
@@ -91,6 +93,7 @@ class Gateway(Service):
         self._reach = Reach(self.peers, policies.tokens, clock, self.counters)
         self.units = self._make_units()
         self.resting = Resting(self.units, policies.slots, self.parkings["slot"], clock)
+        self.watching = self._make_watching() if options.mechanisms.get("watchdog") != "off" else None
         self.waits = self._make_waits()
         self._registrations = Registrations(
             policies.admission, routes=routes, units=self.units, clock=clock, counters=self.counters
@@ -142,7 +145,7 @@ class Gateway(Service):
             trace_id=call.trace_id or self._chance.token_hex(TRACE_ID_BYTES),
             span_id=call.span_id or self._chance.token_hex(SPAN_ID_BYTES),
         )
-        return await self.run(Passage(filled, self._clock.wall()))
+        return await self.run(Passage(filled, self._clock.wall(), last_instance=call.avoid))
 
     def run(self, passage: Passage) -> Awaitable[Outcome]:
         """Walk a passage down the path."""
@@ -213,9 +216,23 @@ class Gateway(Service):
             units=self.units,
             slots=self.policies.slots,
             resting=self.resting,
+            watching=self.watching,
             routes=self._routes,
             clock=self._clock,
             findings=self.findings,
+        )
+
+    def _make_watching(self) -> Watching:
+        return Watching(
+            self.policies.graph,
+            self.options,
+            units=self.units,
+            reach=self._reach,
+            degraded=Degraded(self._routes, self._clock, call=self.call, new_id=self._new_id),
+            clock=self._clock,
+            counters=self.counters,
+            findings=self.findings,
+            spawn=self._task,
         )
 
     def _make_http_agents(self, http: HttpClient | None) -> HttpAgents:
@@ -286,6 +303,7 @@ class Gateway(Service):
             http_agents=self.http_agents,
             registrations=self._registrations,
             units=self.units,
+            watching=self.watching,
             rejoin=self._rejoin,
             entry=self._entry,
             locks=self._lock_service,

@@ -20,6 +20,7 @@ from agentgate.core.quota import QuotaOptions
 from agentgate.core.rate import RateOptions
 from agentgate.core.slots import SlotOptions
 from agentgate.core.timeout import TimeoutOptions
+from agentgate.core.watchdog import WatchdogOptions
 from agentgate.gateway.http_options import HttpAgentOptions
 from agentgate.gateway.options import CallOptions
 
@@ -46,4 +47,5 @@ class GatewayOptions:
     calls: CallOptions
     agents: HttpAgentOptions
     admission: AdmissionOptions
+    watchdog: WatchdogOptions
     silent_s: float  # of the presence of instances

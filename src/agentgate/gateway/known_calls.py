@@ -74,6 +74,8 @@ class KnownCalls:
         None: nothing is known of it. Raises `StoreError`.
         """
         while (end := self._end_of(key)) is not None:
+            if (released := self._released(key)) is not None:
+                return released
             if await first([end] if sooner is None else [end, sooner], until) is not end:
                 return self._running(key)
         record = await self._soon(self._ledger.lookup(key))
@@ -136,6 +138,11 @@ class KnownCalls:
             return flight.over()
         call = self._accepted.get(key)
         return call.ended if call is not None else None
+
+    def _released(self, key: KeyId) -> Known | None:
+        """What was said when its unit was given up, as long as that has not answered after all."""
+        flight = self._flights.get(key)
+        return Known(outcome=flight.released) if flight is not None and flight.released is not None else None
 
     def _running(self, key: KeyId) -> Known:
         flight, call = self._flights.get(key), self._accepted.get(key)

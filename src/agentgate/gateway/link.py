@@ -39,6 +39,7 @@ from agentgate.model.link import (
     CallParams,
     DrainParams,
     HelloParams,
+    ProbeAnswer,
     ProgressParams,
     ProtocolProblem,
     Routes,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from agentgate.gateway.rejoin import Rejoin
     from agentgate.gateway.schemas import Schemas
     from agentgate.gateway.units import Units
+    from agentgate.gateway.watching import Watching
     from agentgate.ports.routes import Routes as Directory
 
 log = structlog.get_logger(__name__)
@@ -84,6 +86,7 @@ class LinkService:
         http_agents: HttpAgents,
         registrations: Registrations,
         units: Units,
+        watching: Watching | None,
         rejoin: Rejoin,
         entry: Entry,
         locks: LockService,
@@ -103,6 +106,7 @@ class LinkService:
         self._http_agents = http_agents
         self._registrations = registrations
         self._units = units
+        self._watching = watching
         self._rejoin = rejoin
         self._entry = entry
         self.locks = locks
@@ -292,12 +296,21 @@ class LinkService:
         if unit is not None and unit.instance == peer.instance and not unit.ended:
             del unit.notes[: max(0, len(unit.notes) - self._options.notes_max + 1)]
             unit.notes.append(params.note[:200])
+            if self._watching is not None:
+                self._watching.noted(unit, unit.notes[-1])
 
     def beat(self, peer: Peer, params: BeatParams) -> None:
         """A sign of life with two figures; it is answered, so that the process knows the gate is alive, too."""
         peer.lag_ms = params.lag_ms
         self.locks.renew(peer)
+        if self._watching is not None:
+            self._watching.beat(peer, params.lag_ms)
         peer.post(Message("ack", AckParams(seq=peer.acks.acked)))
+
+    def probed(self, peer: Peer, answer: ProbeAnswer | None) -> None:
+        """A process says how its late units are; None: it does not know the question."""
+        if self._watching is not None:
+            self._watching.answered(peer, answer)
 
     def drain(self, peer: Peer, params: DrainParams) -> None:
         """A process finishes what is in hand and wants nothing new."""

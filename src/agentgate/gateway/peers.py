@@ -15,7 +15,7 @@ from agentgate.core.acks import Acks
 from agentgate.core.takeovers import Takeovers
 from agentgate.gateway.frames import Message, Response
 from agentgate.model import Card, Outcome, Tier, plain
-from agentgate.model.link import DrainParams, InvokeParams, StopKind, StopParams
+from agentgate.model.link import PROBE_ID, DrainParams, InvokeParams, ProbeParams, StopKind, StopParams
 
 if TYPE_CHECKING:
     from agentgate.gateway.options import CallOptions
@@ -199,6 +199,12 @@ class Peers:
         peer = self._peers.get(unit.instance)
         if peer is not None:
             peer.post(Message("stop", StopParams(unit=unit.id, kind=kind, reason=reason)))
+
+    def probe(self, instance: str, units: tuple[str, ...]) -> None:
+        """Ask a process how these units are; one that is away is asked for nothing."""
+        peer = self._peers.get(instance)
+        if peer is not None:
+            peer.post(Message("probe", ProbeParams(units=units), PROBE_ID))
 
     def zombies_found(self, instance: str, zombies: int) -> None:
         """So many units of an instance did not stop; when they would fill it, it has to start anew."""

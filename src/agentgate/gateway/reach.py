@@ -47,6 +47,13 @@ class Reach:
         else:
             self._peers.send_stop(unit, kind, reason)
 
+    def probe(self, instance: str, units: tuple[str, ...]) -> bool:
+        """Ask an instance how these units are; False: it is one that cannot be asked."""
+        if self.http.get(instance) is not None:
+            return False
+        self._peers.probe(instance, units)
+        return True
+
     def zombies_found(self, instance: str, zombies: int) -> None:
         """So many units of an instance did not stop."""
         agent = self.http.get(instance)

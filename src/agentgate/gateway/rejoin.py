@@ -147,7 +147,10 @@ class Rejoin:
         # A skill that nobody has declared yet may be an exclusive one.
         exclusive = record.key.business_key if skill is None or skill.exclusive else ""
         now = self._clock.now()
-        unit = Unit(unit_id, _call_of(record, exclusive, now + self._options.recovery_s), instance, flight)
+        call = _call_of(record, exclusive, now + self._options.recovery_s)
+        if skill is not None:
+            call = replace(call, skill_timeout_s=skill.timeout_s)
+        unit = Unit(unit_id, call, instance, flight)
         unit.epoch = record.epoch
         unit.sent = True
         unit.output_schema = skill.output_schema if skill is not None else None

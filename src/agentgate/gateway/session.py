@@ -17,12 +17,14 @@ from agentgate.errors import WireError
 from agentgate.gateway import frames, reading
 from agentgate.gateway.frames import ErrorResponse, Message, Response
 from agentgate.model.link import (
+    PROBE_ID,
     AckParams,
     BeatParams,
     CancelParams,
     DrainParams,
     Frame,
     HelloParams,
+    ProbeAnswer,
     ProgressParams,
     ProtocolProblem,
     RoutesParams,
@@ -45,6 +47,7 @@ _routes = msgspec.json.Decoder(RoutesParams)
 _unlock = msgspec.json.Decoder(UnlockParams)
 _beat = msgspec.json.Decoder(BeatParams)
 _drain = msgspec.json.Decoder(DrainParams)
+_probed = msgspec.json.Decoder(ProbeAnswer)
 
 ID_CHARS_MAX: Final = 128
 HELLO_S: Final = 10.0  # whoever connects says who it is, or makes room
@@ -171,6 +174,10 @@ class Session:
         if not isinstance(frame.id, str):
             msg = "a response needs the id of its request"
             raise WireError(msg)
+        if frame.id == PROBE_ID:
+            said = None if frame.error is not None else reading.message(frames.raw(frame.result), _probed, "probe")
+            self._link.probed(peer, said)
+            return
         self._link.counters.messages += 1
         if frame.error is not None:
             answer = reading.refused(frame.error.message)

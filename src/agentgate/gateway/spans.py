@@ -47,6 +47,7 @@ def call_span(passage: Passage, outcome: Outcome, now: float) -> Span:
         sent=passage.attempts > 0 if error is None else error.sent,
         replayed=outcome.replayed,
         joined=outcome.joined,
+        degraded=outcome.degraded,
         linked=call.linked,
         breaker=passage.breaker_state,
         notes=tuple(passage.notes),

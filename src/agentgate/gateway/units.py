@@ -2,14 +2,15 @@
 
 A unit holds a slot, a token in the chain guard, and (for a keyed call) an open record. All of it is given back here
 and only here, at the unit's one end, whatever the end is: an answer, a loss, or the news that it never began. Callers
-wait for `unit.answer`, which comes true after the ledger has the answer on disk; they may leave, the unit goes on.
+wait for `unit.answer`, which comes true after the ledger has the answer on disk; they may leave, the unit goes on. A
+unit that does not get on is given up before its end: its callers are answered, and it keeps its record.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct, field
 
@@ -17,7 +18,7 @@ from agentgate.core.table import step
 from agentgate.core.unit_life import HOLDS_SLOT, TABLE, UnitEvent, UnitState
 from agentgate.gateway.flights import RECHECK
 from agentgate.model import Call, Change, Changed, LedgerEvent, Outcome, failure
-from agentgate.model.link import StopKind
+from agentgate.model.link import StopKind, UnitHealth
 from agentgate.runtime.later import Later
 
 if TYPE_CHECKING:
@@ -35,7 +36,10 @@ FREES_KEY: frozenset[str] = frozenset({"overloaded", "rate_limited"})
 
 
 class Unit(Struct, eq=False):
-    """One execution of a handler. `answer` comes true exactly once, after everything it changes is on disk."""
+    """One execution of a handler.
+
+    `answer` comes true exactly once, after everything it changes is on disk, or when the unit is given up.
+    """
 
     id: str
     call: Call
@@ -51,6 +55,7 @@ class Unit(Struct, eq=False):
     plan: TimeoutPlan | None = None
     token: str = ""
     started_at: float = 0.0
+    moved_at: float = 0.0  # it showed progress, as long as it is not late
     effects: int = 0  # writes that it has called for and that were done
     spent: float = 0.0  # the cost of its calls
     was_victim: bool = False  # it gave way so that others get on
@@ -59,6 +64,9 @@ class Unit(Struct, eq=False):
     handler_ms: float | None = None
     notes: list[str] = field(default_factory=list)
     restored: bool = False  # taken over from the gateway before this one; its process has not come back yet
+    was_restored: bool = False  # the same, and its process may be back
+    health: UnitHealth | Literal[""] = ""  # as its process said, when it was late
+    on_disk: tuple[Callable[[], None], ...] = ()  # who is told when its end is
     stop_kind: StopKind | None = None
     timer: asyncio.TimerHandle | None = None
 
@@ -149,7 +157,7 @@ class Units:
         unit.move("granted")
         self._take_over(unit, slot)
         unit.epoch = epoch
-        unit.started_at = self._clock.now()
+        unit.started_at = unit.moved_at = self._clock.now()
         self._open_in_chain(unit)
         if unit.keyed:
             self._set_timer(unit, unit.call.deadline, self._expire)
@@ -159,7 +167,11 @@ class Units:
         self.add(unit)
         unit.move("granted")
         self._take_over(unit, unit.slot)
-        unit.restored = True
+        unit.restored = unit.was_restored = True
+
+    def running(self) -> Iterator[Unit]:
+        """The units that a process may be at work on; the map must not change meanwhile."""
+        return (unit for unit in self._open.values() if unit.sent and not unit.ended and not unit.restored)
 
     def restored(self) -> list[Unit]:
         """The units whose process has not come back yet."""
@@ -169,7 +181,7 @@ class Units:
         """The process of a restored unit is back and still runs it: it holds a slot and a token again."""
         unit.restored = False
         self._take_over(unit, slot)
-        unit.started_at = self._clock.now()
+        unit.started_at = unit.moved_at = self._clock.now()
         self._open_in_chain(unit)
         self._set_timer(unit, unit.call.deadline, self._expire)
 
@@ -184,17 +196,23 @@ class Units:
 
     def answered(self, unit: Unit, event: LedgerEvent, outcome: Outcome, on_disk: Callable[[], None]) -> None:
         """Its process says what it came to; `on_disk` is called when that is settled."""
-        if unit.ended:
-            unit.answer.then(lambda _answer: on_disk())
-            return
-        self._sample(unit, outcome)
-        self._end(unit, event, outcome, on_disk)
+        unit.on_disk += (on_disk,)
+        if not unit.ended:
+            self._sample(unit, outcome)
+            self._end(unit, event, outcome)
 
     def lost(self, unit: Unit) -> None:
         """Its process is gone and nobody can tell what it did."""
         if not unit.ended:
             self._counters.lost_units += 1
             self._end(unit, "lost", failure("agent_lost", sent=unit.sent, detail=f"instance {unit.instance} is gone"))
+
+    def give_up(self, unit: Unit, outcome: Outcome) -> None:
+        """Whoever waits for it gets this; it goes on, and its own answer still settles its key."""
+        if not unit.answer.done():
+            unit.answer.set_result(outcome)
+        if unit.flight is not None:
+            unit.flight.release(outcome)
 
     def discard(self, unit: Unit) -> None:
         """Its claim was refused: there is nothing to give back and nothing to write."""
@@ -211,29 +229,19 @@ class Units:
         for unit in self._open.values():
             self._clear_timer(unit)
 
-    def _end(
-        self, unit: Unit, event: LedgerEvent, outcome: Outcome, on_disk: Callable[[], None] = lambda: None
-    ) -> None:
+    def _end(self, unit: Unit, event: LedgerEvent, outcome: Outcome) -> None:
         self._give_back(unit, outcome)
         unit.move("end")
         if unit.flight is None:
             self._conclude(unit, outcome, None)
-            on_disk()
             return
         change = Change(key=unit.flight.key, epoch=unit.epoch, unit=unit.id, event=event, outcome=outcome)
         done = self._ledger.report(change)
-        if self._answers_early and event in ("done", "failed"):
+        if self._answers_early and event in ("done", "failed") and not unit.answer.done():
             unit.answer.set_result(outcome)
-        done.then(lambda written: self._written(unit, event, outcome, written, on_disk))
+        done.then(lambda written: self._written(unit, event, outcome, written))
 
-    def _written(
-        self,
-        unit: Unit,
-        event: LedgerEvent,
-        outcome: Outcome,
-        written: Later[Changed],
-        on_disk: Callable[[], None],
-    ) -> None:
+    def _written(self, unit: Unit, event: LedgerEvent, outcome: Outcome, written: Later[Changed]) -> None:
         if written.cancelled():  # the gate is closing; the next one asks the instance again
             return
         record = written.result().record
@@ -245,7 +253,6 @@ class Units:
             self._conclude(unit, outcome, RECHECK)
         else:
             self._conclude(unit, outcome, RECHECK if event == "lost" and not unit.call.repeatable else None)
-        on_disk()
 
     def _conclude(self, unit: Unit, outcome: Outcome, flight_answer: object) -> None:
         self._open.pop(unit.id, None)
@@ -258,6 +265,8 @@ class Units:
             unit.answer.set_result(outcome)
         if unit.flight is not None:
             unit.flight.unit_ended(unit, flight_answer)  # type: ignore[arg-type]  # an outcome, RECHECK or None
+        for tell in unit.on_disk:
+            tell()
 
     def _take_over(self, unit: Unit, slot: SlotTicket | None) -> None:
         unit.slot = slot

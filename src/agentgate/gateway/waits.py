@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agentgate.gateway.passage import Passage
     from agentgate.gateway.resting import Resting
     from agentgate.gateway.units import Unit, Units
+    from agentgate.gateway.watching import Watching
     from agentgate.model import Knot, Outcome, Problem, WaitKind
     from agentgate.ports.clock import Clock
     from agentgate.ports.routes import Routes
@@ -54,6 +55,7 @@ class UnitWaits:
         units: Units,
         slots: Slots,
         resting: Resting,
+        watching: Watching | None,
         routes: Routes,
         clock: Clock,
         findings: Reporter,
@@ -63,6 +65,7 @@ class UnitWaits:
         self._units = units
         self._slots = slots
         self._resting = resting
+        self._watching = watching
         self._routes = routes
         self._clock = clock
         self._findings = findings
@@ -90,16 +93,23 @@ class UnitWaits:
         self.begin(wait)
         return wait
 
+    def repeats(self, wait: CallWait) -> Problem | None:
+        """Why its unit may not ask this once more; None: it may."""
+        return self._watching.asks(wait, wait.passage.call) if self._watching is not None else None
+
     def came(self, wait: CallWait, outcome: Outcome) -> None:
         """The call came to this: what its unit has done and spent counts when somebody has to give way."""
         unit = self._units.get(wait.unit)
         if unit is not None:
             unit.spent += wait.passage.call.cost
             unit.effects += outcome.ok and wait.passage.call.keyed
+            if self._watching is not None:
+                self._watching.got(unit, wait.passage.call, outcome)
 
     def begin(self, wait: OpenWait) -> None:
         """A wait of any kind; `close` it on every path."""
-        unit = self._units.get(wait.unit) if self._mode != "off" else None
+        is_seen = self._mode != "off" or self._watching is not None
+        unit = self._units.get(wait.unit) if is_seen else None
         if unit is not None and not unit.ended:
             if self._graph.facts(wait.unit) is None:
                 self._graph.begin(self._facts(unit))
@@ -108,6 +118,8 @@ class UnitWaits:
 
     def close(self, wait: OpenWait) -> None:
         """It is over, whatever it came to."""
+        if self._watching is not None:
+            self._watching.over(wait)
         self._graph.close(wait)
         if not self._graph.of(wait.unit):
             self._graph.end(wait.unit)
@@ -125,14 +137,19 @@ class UnitWaits:
     def check(self, passage: Passage, kind: WaitKind) -> Problem | None:
         """What is wrong with waiting like this; None: nothing, or nobody waits for this call but a client."""
         wait = passage.wait
-        if wait is None or self._mode == "off":
+        if wait is None:
             return None
         wait.kind = kind
         return self.refusal(wait)
 
+    def moved_on(self, passage: Passage) -> None:
+        """What it stood in line for, or had joined, is behind it: it waits like any call."""
+        if passage.wait is not None:
+            passage.wait.kind = "call"
+
     def refusal(self, wait: OpenWait) -> Problem | None:
         """Why this wait must not go on; reported, whether or not the caller heeds it."""
-        knot = self._graph.check(wait)
+        knot = self._graph.check(wait) if self._mode != "off" else None
         if knot is None:
             return None
         self.found("refused", knot)

@@ -3,7 +3,9 @@
 from agentgate.model.agent_settings import AS_DECLARED, AgentQuota, AgentSettings, SwitchedOff
 from agentgate.model.call import DEFAULT_TENANT, Call, Effect, KeyId, OnDisconnect
 from agentgate.model.card import (
+    ASIDE_PREFIXES,
     CHECK_PREFIX,
+    DEGRADED_PREFIX,
     PRIORITY_BY_TIER,
     SKILL_PREFIX,
     Card,
@@ -12,6 +14,8 @@ from agentgate.model.card import (
     Skill,
     Tier,
     check_type,
+    degraded_type,
+    served_type,
 )
 from agentgate.model.finding import Finding
 from agentgate.model.http import Endpoint, HttpAnswer, HttpEnd, HttpFailure
@@ -22,13 +26,24 @@ from agentgate.model.outcome import Outcome, Problem, Status, failure, problem
 from agentgate.model.record import Change, Changed, Claim, Claimed, LedgerEvent, Record, RecordState, UnitRef
 from agentgate.model.route import Route, RouteSnapshot
 from agentgate.model.span import LastAttempt, Span, SpanKind, in_order, unfolded
-from agentgate.model.wait import Knot, KnotStep, Wait, WaitKind
+from agentgate.model.wait import (
+    Knot,
+    KnotStep,
+    Party,
+    StandingKnot,
+    Wait,
+    WaitDifference,
+    WaitKind,
+    WaitPicture,
+)
 
 __all__ = [
     "AGENT_SCOPE",
+    "ASIDE_PREFIXES",
     "AS_DECLARED",
     "CHECK_PREFIX",
     "DEFAULT_TENANT",
+    "DEGRADED_PREFIX",
     "NEIGHBOUR",
     "NOBODY",
     "OBSERVE",
@@ -65,6 +80,7 @@ __all__ = [
     "LockView",
     "OnDisconnect",
     "Outcome",
+    "Party",
     "Problem",
     "Record",
     "RecordState",
@@ -73,19 +89,24 @@ __all__ = [
     "Skill",
     "Span",
     "SpanKind",
+    "StandingKnot",
     "Status",
     "SwitchedOff",
     "Tier",
     "UnitRef",
     "Wait",
+    "WaitDifference",
     "WaitKind",
+    "WaitPicture",
     "check_type",
+    "degraded_type",
     "failure",
     "in_order",
     "logged",
     "plain",
     "problem",
     "qualified",
+    "served_type",
     "tenant_of",
     "told",
     "unfolded",

@@ -21,11 +21,12 @@ class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `repeatable` promises that running twice does no harm. `timeout_s` is the upper clamp of an attempt, its time-out
     while little is known, and the least root deadline. `check` says that the agent also offers the read
-    `check:<task_type>`, which tells whether an effect happened. `exclusive` says that of all calls
-    with one business key one runs at a time, of this and the agent's other skills that say so. `rests` says that a unit
-    holds nothing its process is short of, a thread above all, while it waits for a call of its own or for a lock: then
-    its slot is for others meanwhile. `cost` is what a call counts for in quotas, in units of the operator's choice.
-    Schemas are JSON Schema.
+    `check:<task_type>`, which tells whether an effect happened, `degraded` that it offers the read
+    `degraded:<task_type>`, which answers, without any effect, when the skill does not. `exclusive` says that of all
+    calls with one business key one runs at a time, of this and the agent's other skills that say so. `rests` says that
+    a unit holds nothing its process is short of, a thread above all, while it waits for a call of its own or for a
+    lock: then its slot is for others meanwhile. `cost` is what a call counts for in quotas, in units of the operator's
+    choice. Schemas are JSON Schema.
     """
 
     task_type: str
@@ -35,6 +36,7 @@ class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
     grade: Grade = "required"
     compensate: str | None = None
     check: bool = False
+    degraded: bool = False
     exclusive: Exclusive | None = None
     rests: bool = False
     cost: float = 1.0
@@ -60,9 +62,21 @@ class Card(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 CHECK_PREFIX = "check:"
+DEGRADED_PREFIX = "degraded:"
+ASIDE_PREFIXES = (CHECK_PREFIX, DEGRADED_PREFIX)  # of reads that the gate itself calls, on behalf of a skill
 SKILL_PREFIX = "skill:"  # a target that names a capability, not an agent
 
 
 def check_type(task_type: str) -> str:
     """The task type under which the check of a skill is called."""
     return CHECK_PREFIX + task_type
+
+
+def degraded_type(task_type: str) -> str:
+    """The task type under which the degraded handler of a skill is called."""
+    return DEGRADED_PREFIX + task_type
+
+
+def served_type(task_type: str) -> str:
+    """The skill that a check or a degraded handler stands beside; of any other task type itself."""
+    return task_type.partition(":")[2] if task_type.startswith(ASIDE_PREFIXES) else task_type

@@ -2,8 +2,8 @@
 
 Agent to gate: requests `hello`, `call`, `lock`, `routes`; notifications `beat`, `cancel`, `unlock`, `progress`,
 `drain`.
-Gate to agent: request `invoke` (id = the unit; its response is an `Answer`); notifications `stop`, `ack`, `lock_lost`,
-`drain`.
+Gate to agent: requests `invoke` (id = the unit; its response is an `Answer`) and `probe`; notifications `stop`, `ack`,
+`lock_lost`, `drain`.
 
 The id of a `call` or `lock` request is its own globally unique id, the id of `invoke` is the unit's: a repeated frame
 is recognised by it. A frame may be one message or a JSON array of messages (a JSON-RPC batch), handled in order.
@@ -247,6 +247,28 @@ class StopParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unit: str
     kind: StopKind
     reason: str = ""
+
+
+PROBE_ID: Final = "probe"  # one is under way at a time, and no unit is called so
+
+UnitHealth = Literal["running", "waiting", "unknown"]
+
+
+class ProbeParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Asks for the health of units that have shown no progress for long."""
+
+    units: tuple[str, ...]
+
+
+class ProbeAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How those units are, and how far behind the handlers' event loop is.
+
+    `running`: a handler is at work. `waiting`: the unit is here and its handler has not begun. `unknown`: it is not
+    here, or has ended.
+    """
+
+    units: dict[str, UnitHealth] = {}
+    lag_ms: float = 0.0
 
 
 class AckParams(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -27,13 +27,15 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The end of a call (or of one attempt, inside the gate).
 
     `replayed` says that the answer comes from the ledger or from a flight this call joined, `first_seen_at` (seconds
-    since the epoch) when its key was first seen, `key` the idempotency key as shown.
+    since the epoch) when its key was first seen, `key` the idempotency key as shown. `degraded`: the answer is that of
+    the skill's degraded handler; what became of the effect is not known yet.
     """
 
     value: Any = None
     error: Problem | None = None
     replayed: bool = False
     joined: bool = False
+    degraded: bool = False
     first_seen_at: float | None = None
     key: str = ""
 
@@ -54,7 +56,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
             return "done"
         if self.error.code == "outcome_unknown":
             return "unknown"
-        return "refused" if self.error.fault in ("refused", "caller") else "failed"
+        return "refused" if self.error.fault in ("refused", "caller") and not self.error.sent else "failed"
 
 
 def problem(code: str, *, sent: bool = False, retry_after_s: float | None = None, detail: str = "") -> Problem:

@@ -66,6 +66,7 @@ class Span(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sent: bool = False
     replayed: bool = False
     joined: bool = False
+    degraded: bool = False  # the answer is the degraded handler's
     linked: bool = True
     breaker: str = ""  # the breaker's state when it was asked
     notes: tuple[str, ...] = ()  # would_… decisions of observe mode, progress of the unit

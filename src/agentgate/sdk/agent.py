@@ -11,7 +11,18 @@ import msgspec
 
 from agentgate.errors import ConfigError
 from agentgate.model.call import Effect
-from agentgate.model.card import CHECK_PREFIX, Card, Exclusive, Grade, Skill, Tier, check_type
+from agentgate.model.card import (
+    CHECK_PREFIX,
+    DEGRADED_PREFIX,
+    Card,
+    Exclusive,
+    Grade,
+    Skill,
+    Tier,
+    check_type,
+    degraded_type,
+    served_type,
+)
 from agentgate.sdk.handler import Handler
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -97,6 +108,15 @@ class Agent:
         name = check_type(_checked_name("a task type", task_type))
         return self._register(Skill(task_type=name, effect="read", timeout_s=timeout_s), _names_where_called())
 
+    def degraded(self, task_type: str, *, timeout_s: float | None = None) -> Callable[[F], F]:
+        """Register the degraded handler of a skill: it answers when the skill itself does not.
+
+        It takes the same payload and returns the same result type, which is checked here, and has no effect by itself:
+        the run that it stands in for may still come to its end. Its answers are marked as `degraded`.
+        """
+        name = degraded_type(_checked_name("a task type", task_type))
+        return self._register(Skill(task_type=name, effect="read", timeout_s=timeout_s), _names_where_called())
+
     def card(self) -> Card:
         """What this agent declares to the gate."""
         return Card(
@@ -128,31 +148,45 @@ class Agent:
             if skill.task_type in self._handlers:
                 raise ConfigError(f"agent `{self.name}` has two handlers for `{skill.task_type}`")
             self._handlers[skill.task_type] = Handler(function, skill, names)
+            self._check_stand_in(served_type(skill.task_type))
             return function
 
         return register
 
+    def _check_stand_in(self, task_type: str) -> None:
+        """A degraded handler is declared with the very types of its skill, as far as either declares any."""
+        skill, stand_in = self._handlers.get(task_type), self._handlers.get(degraded_type(task_type))
+        if skill is None or stand_in is None:
+            return
+        for what, mine, its in (("takes", stand_in.input, skill.input), ("returns", stand_in.output, skill.output)):
+            if not mine.is_anything and mine.schema != its.schema:
+                raise ConfigError(
+                    f"agent `{self.name}`: the degraded handler of `{task_type}` {what} {mine.declared!r}, "
+                    f"the handler itself {its.declared!r}"
+                )
+
     def _described(self, handler: Handler) -> Skill:
-        """The skill as published: with its schemas, and knowing its check."""
+        """The skill as published: with its schemas, and knowing its check and its degraded handler."""
         skill = handler.skill
-        checked = self._checked_by(skill.task_type)
+        served = self._served_by(skill.task_type)
+        stands_in = skill.task_type.startswith(DEGRADED_PREFIX)
         return msgspec.structs.replace(
             skill,
             check=check_type(skill.task_type) in self._handlers,
+            degraded=degraded_type(skill.task_type) in self._handlers,
             rests=handler.is_async,  # any other holds a thread
-            input_schema=(checked or handler).input.schema,
-            output_schema=handler.output.schema,
+            input_schema=served.input.schema,
+            output_schema=(served if stands_in else handler).output.schema,
         )
 
-    def _checked_by(self, task_type: str) -> Handler | None:
-        """The write that this task type checks; None when it is no check."""
-        if not task_type.startswith(CHECK_PREFIX):
-            return None
-        name = task_type.removeprefix(CHECK_PREFIX)
-        checked = self._handlers.get(name)
-        if checked is None:
-            raise ConfigError(f"agent `{self.name}` checks `{name}`, but has no handler for it")
-        return checked
+    def _served_by(self, task_type: str) -> Handler:
+        """The handler that this one is a check or the degraded handler of; else itself."""
+        name = served_type(task_type)
+        served = self._handlers.get(name)
+        if served is None:
+            does = "checks" if task_type.startswith(CHECK_PREFIX) else "answers for"
+            raise ConfigError(f"agent `{self.name}` {does} `{name}`, but has no handler for it")
+        return served
 
 
 def _checked_name(what: str, name: str) -> str:
@@ -162,7 +196,7 @@ def _checked_name(what: str, name: str) -> str:
 
 
 def _names_where_called() -> dict[str, Any]:
-    """The local names of the code that calls `handles` or `check`: annotations may refer to them."""
+    """The local names of the code that calls `handles`, `check` or `degraded`: annotations may refer to them."""
     frame = inspect.currentframe()
     caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
     return dict(caller.f_locals) if caller is not None else {}

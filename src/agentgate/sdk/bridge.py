@@ -175,6 +175,10 @@ class BridgedReceiver:
         """The link is lost."""
         self._post(partial(self._receiver.link_down, error))
 
+    def runs(self, unit: str) -> bool:
+        """Asked there at once: the loop may be blocked, and looking into a map needs no turn of it."""
+        return self._receiver.runs(unit)
+
     def lag_ms(self) -> float:
         """The time of the last knock, or of the one that has not been answered yet."""
         waiting_s = 0.0 if self._knocked_at is None else self._now() - self._knocked_at

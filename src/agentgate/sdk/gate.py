@@ -176,6 +176,10 @@ class _Client:
         """Remembered for the error message."""
         self.last_error = error
 
+    def runs(self, unit: str) -> bool:  # noqa: ARG002 - the shape of a `Receiver`
+        """There are no units."""
+        return False
+
     def lag_ms(self) -> float:
         """The link and its user share the loop."""
         return 0.0

@@ -141,6 +141,10 @@ class AgentHost:
         self.is_up = False
         log.debug("%s has no link: %s", self.agent.name, error)
 
+    def runs(self, unit: str) -> bool:
+        """Whether its handler was begun, or waits for a thread, and has not ended."""
+        return unit in self._tasks or unit in self._jobs
+
     def lag_ms(self) -> float:
         """On one loop the link feels the lag itself: its beats come late."""
         return 0.0

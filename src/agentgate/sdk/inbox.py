@@ -26,11 +26,12 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from agentgate.model.link import Answer, InvokeParams, StopKind, UnitReport
+from agentgate.model.link import Answer, InvokeParams, StopKind, UnitHealth, UnitReport
 from agentgate.sdk.answers import not_sent
 
 UNITS_MAX: Final = 1024  # at least: eight handlers at once, and the answers of seconds of a slow disk
@@ -119,6 +120,13 @@ class Inbox:
     def idle(self) -> bool:
         """Whether nothing is in hand: no handler runs, no answer waits for the gate."""
         return not self._runs and not self._kept
+
+    def health(self, unit: str, is_at_work: Callable[[str], bool]) -> UnitHealth:
+        """How a unit is; `is_at_work` says whether a run's handler is, by the unit it was started for."""
+        run = self._run_of_unit.get(unit)
+        if run is None:
+            return "unknown"
+        return "running" if is_at_work(run.unit) else "waiting"
 
     # What the gate asks.
 

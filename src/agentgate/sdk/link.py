@@ -34,6 +34,8 @@ from agentgate.model.link import (
     InvokeParams,
     LockLostParams,
     LockParams,
+    ProbeAnswer,
+    ProbeParams,
     ProgressParams,
     StopParams,
     UnlockParams,
@@ -47,7 +49,7 @@ from agentgate.sdk.connection import Connect, Connection, LinkClosed
 from agentgate.sdk.greeting import Identity, LinkRefused, NotNow, greet
 from agentgate.sdk.held_locks import HeldLocks
 from agentgate.sdk.inbox import Inbox, Tell, units_max
-from agentgate.sdk.link_options import LinkOptions
+from agentgate.sdk.link_options import BEAT_S_MIN, STANDSTILL_S, LinkOptions
 from agentgate.sdk.outbox import Outbox
 from agentgate.sdk.payload import BYTES_MAX
 from agentgate.sdk.port import Done, Lost, Receiver
@@ -56,9 +58,6 @@ from agentgate.sdk.reconnect import Reconnect
 __all__ = ["Link", "LinkOptions"]
 
 log: Final = logging.getLogger("agentgate.link")
-
-STANDSTILL_S: Final = 0.5  # an event loop this late was blocked or suspended
-BEAT_S_MIN: Final = 0.01  # whatever the gate asks for, and however close the end of the silence is
 
 
 class Link:
@@ -98,6 +97,7 @@ class Link:
             "ack": self._on_ack,
             "lock_lost": self._on_lock_lost,
             "drain": self._on_drain,
+            "probe": self._on_probe,
         }
 
     # What handlers and clients use (`LinkPort`).
@@ -291,8 +291,7 @@ class Link:
         while True:
             now = self.now()
             # A process that stood still itself has not heard anything, and has to read first what came meanwhile.
-            stood_still = now > due_at + STANDSTILL_S
-            if now >= self._heard_at + silent_s and not stood_still:
+            if now >= self._heard_at + silent_s and now <= due_at + STANDSTILL_S:
                 raise LinkClosed(f"nothing was heard from the gate for {silent_s:g} s")
             lag_ms = self.receiver.lag_ms() if self.receiver is not None else 0.0
             self._put(wire.notification("beat", BeatParams(units=self._inbox.running, lag_ms=lag_ms)))
@@ -357,9 +356,13 @@ class Link:
         self.locks.lose([wire.body(frame.params, LockLostParams).id])
 
     def _on_drain(self, frame: Frame) -> None:
-        params = wire.body(frame.params, DrainParams)
         if self.receiver is not None:
-            self.receiver.drain(params)
+            self.receiver.drain(wire.body(frame.params, DrainParams))
+
+    def _on_probe(self, frame: Frame) -> None:
+        if (there := self.receiver) is not None:  # not asked on its own loop, which may be what stands still
+            units = {unit: self._inbox.health(unit, there.runs) for unit in wire.body(frame.params, ProbeParams).units}
+            self._put(wire.response(str(frame.id), ProbeAnswer(units=units, lag_ms=there.lag_ms())))
 
     # Parts.
 

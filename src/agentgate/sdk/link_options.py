@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from agentgate.sdk.calls import CallLimits
 from agentgate.sdk.reconnect import ReconnectOptions
+
+STANDSTILL_S: Final = 0.5  # an event loop this late was blocked or suspended
+BEAT_S_MIN: Final = 0.01  # whatever the gate asks for, and however close the end of the silence is
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -86,6 +86,10 @@ class Receiver(Protocol):
         """The link is lost, or an attempt to make one failed; it goes on trying."""
         ...
 
+    def runs(self, unit: str) -> bool:
+        """Whether a handler is at work for this unit. Asked from the link's thread, at any moment."""
+        ...
+
     def lag_ms(self) -> float:
         """How far behind the handlers' event loop is."""
         ...

@@ -23,10 +23,16 @@ from agentgate.server.openapi import document_bytes
 from agentgate.server.problems import Refused
 from agentgate.server.replies import refusal
 from agentgate.server.view import GateView
+from agentgate.server.wait_feed import WaitFeed
 
 
 def build_http(
-    view: GateView, calls: HttpCalls, metrics_text: Metrics, doorkeeper: Doorkeeper, is_stopping: Callable[[], bool]
+    view: GateView,
+    calls: HttpCalls,
+    wait_feed: WaitFeed,
+    metrics_text: Metrics,
+    doorkeeper: Doorkeeper,
+    is_stopping: Callable[[], bool],
 ) -> ASGIApp:
     """The ASGI application, behind its guard; raises `TypeError` for a route that does not say what scope it needs."""
     for handler in HANDLERS:
@@ -37,6 +43,7 @@ def build_http(
             {
                 "view": view,
                 "calls": calls,
+                "wait_feed": wait_feed,
                 "metrics": metrics_text,
                 "is_stopping": is_stopping,
                 "openapi": document_bytes(tuple(HANDLERS)),

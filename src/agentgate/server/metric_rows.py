@@ -18,7 +18,7 @@ from agentgate.server.view import GateView
 PREFIX: Final = "agentgate_"
 
 Kind = Literal["counter", "gauge"]
-Figure: TypeAlias = int | Mapping[Any, int]  # with a label: one number for each of its values
+Figure: TypeAlias = float | Mapping[Any, int]  # with a label: one number for each of its values
 
 
 class Source(NamedTuple):
@@ -170,18 +170,39 @@ ROWS: Final[tuple[Row, ...]] = (
     Row("waiting_units", "gauge", "Units in the wait graph: those that wait for somebody",
         "It comes near `running_units`: everybody waits, and few work.",
         lambda source: len(source.view.gateway.policies.graph)),
+    Row("open_waits", "gauge", "Waits of units that are open: the edges of the wait graph",
+        "It only grows: chains of waits that nothing ends; `agentgate waits` shows them.",
+        lambda source: source.view.gateway.policies.graph.edges),
     Row("deadlocks_found", "counter", "Circles of waits that were found",
-        "Any: agents ask back each other's work; `agentgate findings` shows the circle.",
+        "Any: agents ask back each other's work; `agentgate findings` shows all, `agentgate waits` one that stands.",
         _found, "how"),
     Row("deadlocks_ended", "counter", "Circles whose waits have all ended",
         "`late` grows: the unit that gave way did not take another way in time.",
         _ended, "how"),
-    Row("longest_wait_ms", "gauge", "The longest wait of a unit that has ended since the start, in milliseconds",
-        "It comes near the deadlines of calls: somebody waited for what never came; `agentgate chains` shows whom.",
-        lambda source: round(source.view.gateway.waits.deadlocks.wait_s_max * 1000)),
+    Row("longest_wait_seconds", "gauge", "The longest wait of a unit that has ended, so far",
+        "It comes near the deadlines of calls: somebody waited for what never came; `agentgate waits` shows who does.",
+        lambda source: source.view.gateway.waits.deadlocks.wait_s_max),
+    Row("deadlock_signal_seconds", "gauge", "The longest time so far from the closing of a circle to its signal",
+        "It comes near `wait_graph.detect_interval_seconds`: the gate is too busy to look in time.",
+        lambda source: source.view.gateway.waits.deadlocks.signal_s_max),
+    Row("deadlock_phantoms", "counter", "What looked like a circle to the timer, and was none when it looked again",
+        "Never by itself: nobody was told. It grows with how fast waits change.",
+        lambda source: source.view.gateway.waits.deadlocks.phantoms),
     Row("wait_checks_left", "counter", "Checks that reached too much and were left to the timer",
         "It grows: chains of waits have thousands of units.",
         lambda source: source.view.gateway.policies.graph.left),
+    Row("late_units", "gauge", "Units beyond their time-out, which the watchdog has an eye on",
+        "It comes near `running_units`: an agent hangs as a whole.",
+        lambda source: len(source.view.gateway.watching or ())),
+    Row("probes", "counter", "Questions to processes how their late units are",
+        "It grows steadily: honest work is slower than its time-outs. Declare `timeout_s`, or call `ctx.progress`.",
+        lambda source: source.counters.probes),
+    Row("woken_units", "counter", "Late units that asked the same again and again, and were refused it",
+        "It grows: agents poll for what does not come; `agentgate findings` shows those that did not stop.",
+        lambda source: source.counters.woken_units),
+    Row("released_units", "counter", "Stuck units whose callers were answered in their place",
+        "Any: a handler hangs; `needs_human` wants a person to look at the key.",
+        lambda source: source.counters.released_units, "how"),
     Row("locks", "gauge", "Requests for locks by state",
         "`waiting` above 0 for minutes: `/v1/locks` says who holds what they wait for.",
         _locks, "state"),

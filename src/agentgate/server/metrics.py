@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -42,9 +42,9 @@ def _family(row: Row, source: Source) -> Metric:
     kind = CounterMetricFamily if row.kind == "counter" else GaugeMetricFamily
     family = kind(PREFIX + row.name, row.meaning, labels=[row.label] if row.label else [])
     figure = row.read(source)
-    if isinstance(figure, int):
-        family.add_metric([], figure)
-    else:
+    if isinstance(figure, Mapping):
         for value, count in sorted(figure.items()):
             family.add_metric([value], count)
+    else:
+        family.add_metric([], figure)
     return family

@@ -39,6 +39,7 @@ class DoneBody(Struct, kw_only=True):
 
     `id` and `key` are those of a keyed call. `replayed`: the answer is that of an earlier run of the same key, first
     seen `first_seen_at` (seconds since the epoch). `joined`: it was shared with another caller of the same key.
+    `degraded`: it is the answer of the degraded handler, and the call itself has none yet.
     """
 
     id: str | UnsetType = UNSET
@@ -47,6 +48,7 @@ class DoneBody(Struct, kw_only=True):
     key: str | UnsetType = UNSET
     replayed: bool = False
     joined: bool = False
+    degraded: bool = False
     first_seen_at: float | UnsetType = UNSET
     trace_id: str = ""
 
@@ -73,6 +75,7 @@ def of_outcome(outcome: Outcome, key: KeyId | None, trace_id: str, more: Fields)
             key=UNSET if key is None else outcome.key or shown_key(key),
             replayed=outcome.replayed,
             joined=outcome.joined,
+            degraded=outcome.degraded,
             first_seen_at=UNSET if outcome.first_seen_at is None else outcome.first_seen_at,
             trace_id=trace_id,
         )

@@ -27,6 +27,7 @@ from agentgate.server.link import Links
 from agentgate.server.metrics import Metrics
 from agentgate.server.options import ServerOptions
 from agentgate.server.view import GateView
+from agentgate.server.wait_feed import WaitFeed
 
 BACKLOG: Final = 2048  # connections that the system holds while the loop is busy: a wave of agents starting at once
 KEEP_ALIVE_S: Final = 5
@@ -49,12 +50,14 @@ class ServerService(Service):
         self._view = GateView(gateway=gateway, directory=directory, spans=spans, clock=clock)
         self._doorkeeper = Doorkeeper(options, clock.wall)
         self.links = Links(gateway.connect, options, self._doorkeeper)
-        self._doorkeeper.on_change = self.links.end_fallen
+        self.wait_feed = WaitFeed(self._view.waits, self._task, options.queue_bytes_max)
+        self._doorkeeper.on_change = self._end_fallen
         self.port = 0  # the real one, once it listens
         self.calls = HttpCalls(gateway, clock)
         app = build_http(
             self._view,
             self.calls,
+            self.wait_feed,
             Metrics(self._view, self.links),
             self._doorkeeper,
             lambda: self.links.is_stopping,
@@ -100,6 +103,7 @@ class ServerService(Service):
         """Take nothing new, let running calls end, then close every connection."""
         self._doorkeeper.close()
         self.links.is_stopping = True
+        self.wait_feed.close()
         self._gateway.stop_taking()
         for server in self._server.servers:
             server.close()
@@ -110,6 +114,11 @@ class ServerService(Service):
         self.calls.give_up()
         log.info("stopping", running_calls=self._view.running(), links=len(self.links.open))
         self._server.should_exit = True
+
+    def _end_fallen(self) -> None:
+        """End what those have open who would not be let in any more."""
+        self.links.end_fallen()
+        self.wait_feed.end_fallen(self._doorkeeper.stands)
 
 
 class _Uvicorn(uvicorn.Server):

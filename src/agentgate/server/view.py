@@ -13,6 +13,7 @@ from agentgate.gateway.gateway import Gateway
 from agentgate.model import LockPlace, LockView, plain, qualified, tenant_of
 from agentgate.ports.clock import Clock
 from agentgate.runtime.span_buffer import SpanBuffer
+from agentgate.server.wait_pictures import WaitPictures
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,6 +24,11 @@ class GateView:
     directory: Directory
     spans: SpanBuffer
     clock: Clock
+
+    @property
+    def waits(self) -> WaitPictures:
+        """Who waits for whom."""
+        return WaitPictures(self.gateway, self.clock)
 
     def running(self) -> int:
         """Calls that have no outcome yet, or requests to agents whose answers would get lost."""

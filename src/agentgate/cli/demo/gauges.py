@@ -69,16 +69,16 @@ class Gauges:
     async def counts(self) -> Counts:
         """The totals, now."""
         samples = {
-            (sample.name.removeprefix("agentgate_"), *sample.labels.values()): int(sample.value)
+            (sample.name.removeprefix("agentgate_"), *sample.labels.values()): sample.value
             for family in text_string_to_metric_families((await self._get("/metrics")).decode())
             for sample in family.samples
         }
 
         def total(name: str, *label: str) -> int:
-            return samples.get((f"{name}_total", *label), 0)
+            return int(samples.get((f"{name}_total", *label), 0))
 
         return Counts(
-            agents=samples.get(("agents",), 0),
+            agents=int(samples.get(("agents",), 0)),
             calls=total("calls"),
             messages=total("messages"),
             retries=total("retries"),
@@ -90,7 +90,7 @@ class Gauges:
             malformed=total("outcomes", "malformed_output"),
             deadlocks_found=total("deadlocks_found", "refused") + total("deadlocks_found", "confirmed"),
             deadlocks_resolved=total("deadlocks_ended", "resolved"),
-            longest_wait_ms=samples.get(("longest_wait_ms",), 0),
+            longest_wait_ms=round(samples.get(("longest_wait_seconds",), 0) * 1000),
         )
 
     async def _get(self, path: str) -> bytes:

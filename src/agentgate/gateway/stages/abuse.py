@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from agentgate.model import CHECK_PREFIX, Outcome
+from agentgate.model import ASIDE_PREFIXES, Outcome
 
 if TYPE_CHECKING:
     from agentgate.gateway.parts import Parts
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class HoldBack:
-    """`core.abuse` as a stage; the gate's own checks are not their caller's doing."""
+    """`core.abuse` as a stage; what the gate itself asks is not its caller's doing."""
 
     name: ClassVar[str] = "abuse"
     mechanism: ClassVar[str | None] = "abuse"
@@ -40,7 +40,7 @@ class HoldBack:
 
     def _learn(self, passage: Passage, outcome: Outcome) -> None:
         call = passage.call
-        if call.task_type.startswith(CHECK_PREFIX):
+        if call.task_type.startswith(ASIDE_PREFIXES):
             return
         hold = self._abuse.answered(call, outcome, self._now())
         if hold is not None:

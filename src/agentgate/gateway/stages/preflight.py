@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from agentgate.core.switch import caller_refusal, target_refusal
 from agentgate.gateway.stage import answered
-from agentgate.model import CHECK_PREFIX, SKILL_PREFIX, Call, Card, Outcome, Problem, Route, Skill, problem
+from agentgate.model import ASIDE_PREFIXES, SKILL_PREFIX, Call, Card, Outcome, Problem, Route, Skill, problem
 
 if TYPE_CHECKING:
     from agentgate.core.policy import Policy
@@ -110,7 +110,7 @@ class Preflight:
 
 
 def _offers(card: Card, task_type: str) -> str:
-    names = sorted(skill.task_type for skill in card.skills if not skill.task_type.startswith(CHECK_PREFIX))
+    names = sorted(skill.task_type for skill in card.skills if not skill.task_type.startswith(ASIDE_PREFIXES))
     shown = ", ".join(names[:20]) or "nothing"
     return f"{card.agent} does not offer {task_type!r}{nearest(task_type, names[:COMPARED_MAX])}; it offers {shown}"
 

@@ -1,7 +1,7 @@
 """What a call costs is taken from all quotas that count it, before anything else is taken; unsent, it costs nothing.
 
-A repeat that is answered from the ledger, or joins running work, never comes here. A check is free: it settles what
-was paid for already.
+A repeat that is answered from the ledger, or joins running work, never comes here. Checks and degraded
+answers are free: they settle what was paid for already.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec.structs import replace
 
 from agentgate.core.policy import Refuse
-from agentgate.model import CHECK_PREFIX, Outcome, failure
+from agentgate.model import ASIDE_PREFIXES, Outcome, failure
 
 if TYPE_CHECKING:
     from agentgate.core.policy import Ticket
@@ -40,7 +40,7 @@ class Quota:
 
     def __call__(self, passage: Passage, onward: Onward) -> Awaitable[Outcome]:
         """Go onward; without any limit nothing stands in between."""
-        if not self._quotas.in_use or passage.call.task_type.startswith(CHECK_PREFIX):
+        if not self._quotas.in_use or passage.call.task_type.startswith(ASIDE_PREFIXES):
             return onward(passage)
         return self._limited(passage, onward)
 

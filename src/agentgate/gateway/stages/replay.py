@@ -105,7 +105,9 @@ class Replay:
     async def _join(self, flight: Flight, passage: Passage, body: str, onward: Onward) -> Outcome | None:
         if flight.fingerprint != body:
             return failure("key_conflict", detail=f"{passage.key} is running with another body")
-        if not passage.call.join:
+        if flight.released is not None and flight.released.degraded:
+            return replace(flight.released, joined=True)
+        if flight.released is not None or not passage.call.join:
             return failure("in_progress", retry_after_s=RUNNING_AGAIN_S, detail=flight.state())
         passage.joined = flight
         try:
@@ -115,6 +117,7 @@ class Replay:
             end = await flight.join(passage)
         finally:
             passage.joined = None
+            self._parts.waits.moved_on(passage)
         if end == TAKE_OVER:
             passage.flight = flight
             passage.call = replace(passage.call, place=flight.place)

@@ -72,6 +72,7 @@ class Slot:
             return await self._parking.wait(ticket)
         finally:
             passage.is_queued = False
+            self._parts.waits.moved_on(passage)
 
     def _switched_off(self, call: Call) -> Problem | None:
         return target_refusal(self._parts.routes.resolve(call.tenant, plain(call.agent)))

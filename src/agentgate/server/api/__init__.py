@@ -18,6 +18,7 @@ from agentgate.server.api.locks import locks
 from agentgate.server.api.quota import drop_quota, set_quota
 from agentgate.server.api.schema import schema
 from agentgate.server.api.switch import switch_agent
+from agentgate.server.api.waits import list_waits, watch_waits
 
 HANDLERS: Final[list[HTTPRouteHandler]] = [
     healthz,
@@ -27,6 +28,8 @@ HANDLERS: Final[list[HTTPRouteHandler]] = [
     chain,
     breakers,
     findings,
+    list_waits,
+    watch_waits,
     locks,
     make_call,
     look,

@@ -66,6 +66,7 @@ _ON_THE_WAY: Final = (
     "chain_limit",
     "loop",
     "deadlock",
+    "no_progress",
     "lease_lost",
     "deadline_exceeded",
     "rejected",
@@ -87,6 +88,7 @@ _DONE: Final = {
     "key": KEY,
     "replayed": False,
     "joined": False,
+    "degraded": False,
     "trace_id": TRACE,
 }
 _RUNNING: Final = {

@@ -1,4 +1,4 @@
-"""What happened: the spans of a trace or key."""
+"""What happened: the spans of a trace or key, and what is waited for in it now."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from litestar import Request, get
 from litestar.datastructures import State
 from litestar.params import FromPath, QueryParameter
 
-from agentgate.model import OBSERVE, Span, problem
+from agentgate.model import OBSERVE, Span, Wait, problem
 from agentgate.server.api.doc import Doc, Parameter, Shown, documented
 from agentgate.server.api.scope import identity_of, requires
 from agentgate.server.problems import Refused
@@ -18,11 +18,17 @@ SPANS_MAX: Final = 1_000
 
 
 class Chain(msgspec.Struct, frozen=True, kw_only=True):
-    """The spans of one trace or key, in order of start; `truncated` when there are more."""
+    """The spans of one trace or key, in order of start; `truncated` when there are more.
+
+    A span is there once its call has ended. `waits` are the calls and other waits of these traces that are open `at`
+    this moment, in seconds since the epoch.
+    """
 
     asked: str
     truncated: bool
     spans: list[Span]
+    waits: tuple[Wait, ...]
+    at: float
 
 
 _DOC: Final = Doc(
@@ -48,6 +54,8 @@ _DOC: Final = Doc(
                         "wait_ms": 41.7,
                     }
                 ],
+                "waits": [],
+                "at": 1796035391.27,
             },
         )
     },
@@ -71,9 +79,12 @@ async def chain(
     asked: FromPath[str],
     limit: Annotated[int, QueryParameter(ge=1, le=SPANS_MAX)] = SPANS_MAX,
 ) -> Chain:
-    """Every span the tenant has of a trace, or of the traces in which a key or business key occurs."""
-    asked = asked.removeprefix("/")
-    spans = await state.view.spans.chain(asked, limit + 1, identity_of(request.scope).tenant)
-    if not spans:
+    """Every span the tenant has of a trace, or of the traces in which a key or business key occurs, and their waits."""
+    asked, tenant = asked.removeprefix("/"), identity_of(request.scope).tenant
+    spans = await state.view.spans.chain(asked, limit + 1, tenant)
+    waits = await state.view.waits.of_chain(asked, {span.trace_id for span in spans}, tenant)
+    if not spans and not waits:
         raise Refused(problem("not_found", detail=f"no span of {asked[:200]!r}; a trace id, a key or a business key"))
-    return Chain(asked=asked, truncated=len(spans) > limit, spans=spans[:limit])
+    return Chain(
+        asked=asked, truncated=len(spans) > limit, spans=spans[:limit], waits=waits, at=state.view.clock.wall()
+    )
