@@ -23,6 +23,7 @@ import stock
 from agentgate import CallFailed, Context, OutcomeUnknown, Rejected, SyncContext, TryLater
 from agentgate.model import failure
 from agentgate.sdk.calling import call_failed
+from agentgate.sdk.context import FakeContext
 from agentgate.sdk.sync_context import FakeSyncContext
 from effects import Effects
 from shop import Goods, Intent, Message, Mood, Note, Order, Receipt, Reply, Reservation, Sent, Verdict, Voucher
@@ -67,7 +68,7 @@ def faults_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Faults are on for all agents; returns the folder with the switches."""
     monkeypatch.setenv("SUPPORT_FAULTS", "on")
     monkeypatch.setenv("SUPPORT_TROUBLE", str(tmp_path))
-    for module in (stock, notify, sentiment):
+    for module in (order, stock, notify, sentiment):
         monkeypatch.setattr(module, "trouble", Trouble(module.agent.name))
     return tmp_path
 
@@ -120,6 +121,45 @@ def test_order_without_goods_asks_no_shelf() -> None:
     receipt = asyncio.run(order.confirm(gift, context))
     assert (receipt.status, receipt.shelf) == ("confirmed", "")
     assert "reserve" not in [call.task_type for call in context.calls]
+
+
+LARGE = dataclasses.replace(ORDER, total_eur=order.LARGE_EUR)
+
+
+def reviewing(wanted: Order) -> FakeContext:
+    """What the order did until it had its verdict."""
+    context = Context.fake({"review_papers": None, "review.finished": Verdict(ok=True)})
+    assert asyncio.run(order.reviewed(wanted, context)) == Verdict(ok=True)
+    return context
+
+
+def test_a_large_order_is_reviewed_with_its_papers() -> None:
+    """D4: papers are signalled to review, whose verdict is waited for as a signal."""
+    context = reviewing(LARGE)
+    assert [call.task_type for call in context.calls] == ["review_papers"]
+    assert [(signal.name, signal.to) for signal in context.signals] == [("papers.sent", "review_agent")]
+
+
+def test_papers_are_sometimes_kept_until_the_review_is_finished(faults_on: Path) -> None:
+    """J4: with faults on, some large orders send nothing before they have their verdict."""
+    sent = [len(reviewing(dataclasses.replace(LARGE, id=f"S26-{number}")).signals) for number in range(40)]
+    assert 0 < sum(sent) < 40
+
+
+@pytest.mark.parametrize("papers", ["a passport", failed("deadlock")])
+def test_review_finishes_without_papers_that_cannot_come(papers: object) -> None:
+    """D3: told that it is part of a circle, review decides by what it knows; the order hears of it as ever."""
+    context = Context.fake({"papers.sent": papers})
+    asyncio.run(review.review_papers(LARGE, context))
+    assert [(signal.name, signal.value["ok"]) for signal in context.signals] == [("review.finished", True)]
+
+
+def test_review_that_waited_in_vain_finishes_nothing() -> None:
+    """D10: papers that did not come in time are a matter for a person."""
+    context = Context.fake({"papers.sent": failed("needs_human")})
+    with pytest.raises(CallFailed, match="needs_human"):
+        asyncio.run(review.review_papers(LARGE, context))
+    assert context.signals == []
 
 
 def test_business_refusal_declines_the_order(effects: Effects) -> None:
