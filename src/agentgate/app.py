@@ -193,6 +193,7 @@ def gateway_options(settings: Settings) -> GatewayOptions:
         retry=settings.retry,
         budget=settings.budget,
         calls=settings.calls,
+        signals=settings.signals,
         agents=settings.agents,
         silent_s=settings.presence.silent_s,
         admission=settings.admission,

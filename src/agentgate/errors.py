@@ -194,9 +194,19 @@ CODES: Final[dict[str, CodeInfo]] = {
         "Stop: your work was ended or handed over, and what you still send is refused.",
     ),
     "promise_broken": CodeInfo(
-        "unreachable", "never", 502, "The awaited signal will not come", "Go on without it, or ask a human."
+        "unreachable",
+        "never",
+        502,
+        "The awaited signal will not come",
+        "Its agent has ended that work without it: go on without it, or let a human look at what came of that work.",
     ),
-    "needs_human": CodeInfo("refused", "never", 409, "A human has to decide", "Repeat the key later for the decision."),
+    "needs_human": CodeInfo(
+        "refused",
+        "never",
+        409,
+        "A human has to decide",
+        "What it waited for did not happen in time: do not wait again. Once it has, run the key again with `again`.",
+    ),
     "cancelled": CodeInfo("cancelled", "never", 499, "The caller left", "Nothing to do."),
     "store_down": CodeInfo(
         "internal",

@@ -28,9 +28,13 @@ from agentgate.model.link import (
     ProtocolProblem,
     Routes,
     RoutesParams,
+    SignalParams,
     StopParams,
     UnitReport,
     UnlockParams,
+    UnwaitParams,
+    WaitForParams,
+    WaitParams,
     Welcome,
 )
 
@@ -62,6 +66,12 @@ AGENT_TO_GATE = (
     Message("unlock", UnlockParams(id="k1")),
     Message("call", CallParams(target="stock_agent", task_type="reserve", business_key="o1", payload={"n": 2}), "c1"),
     Message("call", CallParams(target="skill:look", task_type="look", effect="read", timeout_ms=500, token="t"), "c2"),
+    Message("call", CallParams(target="review", task_type="check", business_key="o1", token="t", awaited=False), "c3"),
+    Message("wait_for", WaitForParams(name="materials.sent", about="o1", token="t", timeout_ms=500), "w1"),
+    Message("wait_for", WaitForParams(name="done", about="o1", from_agent="review", token="t", awaited=False), "w2"),
+    Message("signal", SignalParams(name="materials.sent", about="o1", value={"n": 2}, to="review", token="t"), "s1"),
+    Message("wait", WaitParams(id="w3", any_of=("c3", "w2"))),
+    Message("unwait", UnwaitParams(id="w3")),
     Message("cancel", CancelParams(id="c1")),
     Message("progress", ProgressParams(unit="u1", note="3 of 10")),
     Message("beat", BeatParams(units=2, lag_ms=0.5)),
@@ -101,6 +111,9 @@ GATE_TO_AGENT = (
     Response("c1", Outcome(value={"shelf": "A7"}, key="shop:reserve:o1:run")),
     Response("c2", failure("breaker_open", retry_after_s=9.5, detail="stock_agent is failing")),
     Response("c4", Outcome(value="later", degraded=True, key="shop:reserve:o2:run")),
+    Response("w1", Outcome(value={"n": 2})),
+    Response("w2", failure("promise_broken", sent=True, detail="review has ended its work on 'o1' without it")),
+    Response("s1", Outcome()),
     Response("c3", Outcome(value=1, replayed=True, first_seen_at=1_800_000_000.0, key="shop:reserve:o1:run")),
     Response(
         "r1", Routes(version=4, snapshot=RouteSnapshot(version=4, routes=(Route(card=CARD, instances=("s-1",)),)))

@@ -145,10 +145,13 @@ def asking_itself(gate: RunningGate) -> Behaviour:
     return behave
 
 
-@pytest.mark.parametrize(("rests", "status"), [(True, 200), (False, 504)])
+@pytest.mark.parametrize(("rests", "status"), [(True, 200), (False, 409)])
 @realtime
 async def test_a_unit_at_an_http_agent_rests_if_its_skill_says_so(rests: bool, status: int) -> None:
-    """DESIGN 4.3: nobody knows what an HTTP agent holds while it waits; its unit keeps its slot unless it says so."""
+    """DESIGN 4.3: nobody knows what an HTTP agent holds while it waits; its unit keeps its slot unless it says so.
+
+    D3: a unit that keeps its agent's only slot and calls its agent would wait for ever, and is told so at once.
+    """
     skills = [{"task_type": "sell", "rests": rests}, {"task_type": "look", "effect": "read"}]
     async with quick_gate() as gate, wild_server(asking_itself(gate)) as server, Gate(gate.url, name="shop") as shop:
         await registered(gate, server, concurrency=1, skills=skills)

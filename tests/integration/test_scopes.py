@@ -132,6 +132,10 @@ PARAMS: Final[dict[str, dict[str, Any]]] = {
     "cancel": {"id": "c"},
     "lock": {"names": ["stock"], "scope": "session"},
     "unlock": {"id": "c"},
+    "wait_for": {"name": "n"},
+    "signal": {"name": "n"},
+    "wait": {"id": "w", "any_of": ["c"]},
+    "unwait": {"id": "w"},
     "drain": {},
     "routes": {},
 }

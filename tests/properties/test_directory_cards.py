@@ -121,6 +121,14 @@ BAD_CARDS = [
         for timeout_s in (0.0, -1.0, 86_400.5, float("inf"), float("nan"))
     ),
     (
+        Card(agent="a", skills=(Skill(task_type="b", promises=("sent", "")),)),
+        "a promise of 'b' is ''; it may not be empty or begin or end with white space",
+    ),
+    (
+        Card(agent="a", skills=(Skill(task_type="b", promises=tuple(map(str, range(17)))),)),
+        "'b' promises 17 signals, at most 16 are allowed",
+    ),
+    (
         Card(agent="a", skills=(Skill(task_type="b", effect="read", exclusive="business_key"),)),
         "'b' is a read and exclusive; what changes nothing may run beside itself",
     ),

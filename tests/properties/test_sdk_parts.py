@@ -383,7 +383,7 @@ def test_an_interrupted_sync_context_lets_its_thread_go() -> None:
     waiting = threading.Thread(target=wait)
     waiting.start()
     assert started.wait(5)
-    while not ctx._waiting:  # noqa: SLF001 - until the thread waits
+    while not ctx._open:  # noqa: SLF001 - until the thread waits
         threading.Event().wait(0.001)
     ctx.interrupt()
     waiting.join(5)

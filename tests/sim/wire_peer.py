@@ -142,17 +142,21 @@ class WirePeer:
         self, target: str, task_type: str, key: str = "", payload: Any = None, **more: Any
     ) -> asyncio.Future[Outcome]:
         """Start a call; the future is its outcome."""
-        call_id = f"{self.instance}-call-{next(self._call_ids)}"
-        params = {"target": target, "task_type": task_type, "business_key": key, "payload": payload, **more}
-        self._calls[call_id] = asyncio.get_running_loop().create_future()
-        self._said[call_id] = params
-        self.send(method="call", id=call_id, params=params)
-        return self._calls[call_id]
+        return self.ask("call", target=target, task_type=task_type, business_key=key, payload=payload, **more)
+
+    def ask(self, method: str, request_id: str = "", **params: Any) -> asyncio.Future[Outcome]:
+        """Send a request of this process, perhaps under the id of an earlier one; the future is its outcome."""
+        request_id = request_id or f"{self.instance}-{method}-{next(self._call_ids)}"
+        if request_id not in self._calls:
+            self._calls[request_id] = asyncio.get_running_loop().create_future()
+        self._said[request_id] = {"method": method, "params": params}
+        self.send(id=request_id, **self._said[request_id])
+        return self._calls[request_id]
 
     def send_calls_again(self) -> None:
         """On a new connection: every call that is still waited for, under its id."""
         for call_id in self._calls:
-            self.send(method="call", id=call_id, params=self._said[call_id])
+            self.send(id=call_id, **self._said[call_id])
 
     def cancel_calls(self) -> None:
         """Give up every call that is still waited for."""

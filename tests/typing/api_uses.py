@@ -31,6 +31,13 @@ async def confirm(order: Order, ctx: Context) -> Receipt:
     assert_type(await ctx.call(skill("reserve"), "reserve", order.id), Any)
     assert_type(await ctx.call("stock", "count", effect="read", timeout=2.5, returns=int), int)
     assert_type(await ctx.call("stock", "lines", "k", returns=list[Receipt]), list[Receipt])
+    handle = ctx.start("stock", "count", "k", returns=int)
+    assert_type(await handle, int)
+    assert_type(await ctx.wait_for("stock.counted", from_agent="stock", timeout=5, returns=int), int)
+    assert_type(await ctx.wait_for("stock.counted", about=order.id), Any)
+    assert_type(await ctx.first(handle, ctx.call("stock", "guess", "k", returns=int)), int)
+    assert_type(handle.done, bool)
+    await ctx.signal("order.seen", about=order.id, value=order, to="stock")
     ctx.progress("half")
     assert_type(ctx.deadline, float)
     assert_type(ctx.expired, bool)
@@ -50,10 +57,15 @@ async def confirm(order: Order, ctx: Context) -> Receipt:
 @agent.handles("count")
 def count(order: Order, ctx: SyncContext) -> int:
     assert_type(ctx.call("stock", "count", "k", returns=int), int)
+    handle = ctx.start("stock", "count", "k", returns=int)
+    assert_type(handle.result(), int)
+    assert_type(ctx.first(handle, handle), int)
+    assert_type(ctx.wait_for("stock.counted", returns=int), int)
+    ctx.signal("order.seen")
     return 1
 
 
-@agent.handles("simple")
+@agent.handles("simple", promises=["order.seen"])
 async def simple(order: Order) -> None: ...
 
 
@@ -78,6 +90,7 @@ async def how_handlers_are_tested() -> None:
     ctx = Context.fake({"reserve": Receipt("o1")}, deadline=5, key="k")
     assert_type(await confirm(Order("o1", 1), ctx), Receipt)
     assert_type(ctx.notes, list[str])
+    assert_type(ctx.signals[0].name, str)
     assert_type(count(Order("o1", 1), SyncContext.fake({"count": 3})), int)
 
 

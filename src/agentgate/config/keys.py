@@ -28,6 +28,7 @@ from agentgate.core.payload import PayloadOptions
 from agentgate.core.presence import PresenceOptions
 from agentgate.core.quota import QuotaOptions
 from agentgate.core.rate import RateOptions
+from agentgate.core.signals import SignalOptions
 from agentgate.core.timeout import TimeoutOptions
 from agentgate.core.watchdog import WatchdogOptions
 from agentgate.directory import CardOptions, DirectoryOptions
@@ -375,6 +376,28 @@ KEYS: Final[tuple[Key, ...]] = (
     Key("retry.budget_floor_seconds", BudgetOptions, "floor_s",
         "an empty budget lets one retry through in this time",
         "rarely used targets are not retried", "the budget does not bound anything"),
+
+    Key("signals.wait_seconds", SignalOptions, "wait_s",
+        "how long a unit waits for a signal if it does not say",
+        "work that nobody goes on with holds its place", "honest news comes too late"),
+    Key("signals.keep_seconds", SignalOptions, "keep_s",
+        "how long a signal is kept that nobody waits for yet",
+        "old news is taken for new", "who begins to wait a little later waits in vain"),
+    Key("signals.promise_grace_seconds", SignalOptions, "promise_grace_s",
+        "how long a promise outlives a unit after which another attempt may come",
+        "waits for a lost agent end late", "a promise is called broken that the next attempt would have kept"),
+    Key("signals.value_bytes_max", SignalOptions, "value_bytes_max",
+        "the largest value of a signal",
+        "kept signals fill the memory", "honest values are refused"),
+    Key("signals.waits_per_unit", SignalOptions, "waits_per_unit",
+        "signals that one unit may wait for at once",
+        "one unit can make the gate hold much memory", "honest waits are refused"),
+    Key("signals.kept_per_agent", SignalOptions, "kept_per_agent",
+        "signals of one agent that are kept",
+        "an agent that nobody listens to fills the memory", "signals are refused before somebody can come for them"),
+    Key("signals.kept_per_tenant", SignalOptions, "kept_per_tenant",
+        "signals of one tenant that are kept",
+        "one tenant can fill the memory", "signals are refused before somebody can come for them"),
 
     Key("presence.beat_seconds", PresenceOptions, "beat_s",
         "how often an idle agent gives a sign of life",

@@ -28,6 +28,7 @@ from agentgate.core.presence import PresenceOptions
 from agentgate.core.quota import QuotaOptions
 from agentgate.core.ranges import require
 from agentgate.core.rate import RateOptions
+from agentgate.core.signals import SignalOptions
 from agentgate.core.timeout import TimeoutOptions
 from agentgate.core.watchdog import WatchdogOptions
 from agentgate.directory import CardOptions, DirectoryOptions
@@ -89,6 +90,7 @@ class Settings:
     budget: BudgetOptions = field(default_factory=BudgetOptions)
     ledger: LedgerOptions = field(default_factory=LedgerOptions)
     calls: CallOptions = field(default_factory=CallOptions)
+    signals: SignalOptions = field(default_factory=SignalOptions)
     presence: PresenceOptions = field(default_factory=PresenceOptions)
     directory: DirectoryOptions = field(default_factory=DirectoryOptions)
     admission: AdmissionOptions = field(default_factory=AdmissionOptions)

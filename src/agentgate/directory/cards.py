@@ -21,6 +21,7 @@ from agentgate.model import ASIDE_PREFIXES, CHECK_PREFIX, SKILL_PREFIX, Card, Sk
 CONCURRENCY_MAX: Final = 10_000  # beyond any one process; a larger number is a mistake
 TIMEOUT_S_MAX: Final = 86_400.0  # longer work is a task, not a call
 COST_MAX: Final = 1e9  # units
+PROMISES_MAX: Final = 16  # a skill that says more is several skills
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +43,7 @@ class CardOptions:
         require(self, "name_length_max", "skills_max", "schema_bytes_max", "card_bytes_max", low=1)
 
 
-def check_card(card: Card, options: CardOptions) -> None:
+def check_card(card: Card, options: CardOptions, *, by_http: bool = False) -> None:
     """Raises `ValueError` with a sentence when the card cannot be accepted."""
     _check_agent_name(card.agent, options)
     if not 1 <= card.concurrency <= CONCURRENCY_MAX:
@@ -56,6 +57,8 @@ def check_card(card: Card, options: CardOptions) -> None:
         raise ValueError(f"the card declares {twice[0]!r} twice")
     for skill in card.skills:
         _check_skill(skill, options)
+        if by_http and skill.promises:
+            raise ValueError(f"{skill.task_type!r} promises signals, which an agent without a link cannot send")
     if (size := _json_size(card)) > options.card_bytes_max:
         raise ValueError(f"the card is {size} bytes long, at most {options.card_bytes_max} are allowed")
 
@@ -99,6 +102,12 @@ def _check_skill(skill: Skill, options: CardOptions) -> None:
         raise ValueError(f"{skill.task_type!r} is the name of a {kind}, and a {kind} has to be declared a read")
     if skill.exclusive and skill.effect == "read":
         raise ValueError(f"{skill.task_type!r} is a read and exclusive; what changes nothing may run beside itself")
+    if len(skill.promises) > PROMISES_MAX:
+        raise ValueError(
+            f"{skill.task_type!r} promises {len(skill.promises)} signals, at most {PROMISES_MAX} are allowed"
+        )
+    for name in skill.promises:
+        _check_name(f"a promise of {skill.task_type!r}", name, options)
     if skill.compensate is not None:
         _check_name(f"the compensation of {skill.task_type!r}", skill.compensate, options)
     timeout_s = skill.timeout_s

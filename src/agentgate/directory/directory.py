@@ -178,7 +178,7 @@ class Directory(Service):
         prefix = qualified(tenant, "")
         assert instance.startswith(prefix), "who lets an instance in qualifies its name"
         check_instance(instance.removeprefix(prefix), self._cards)
-        check_card(card, self._cards)
+        check_card(card, self._cards, by_http=endpoint is not None)
         known = self._instances.get(instance)
         if known is None:
             known = self._register(tenant, card, instance, endpoint)

@@ -23,6 +23,7 @@ RAN: Final[dict[str, LedgerEvent]] = {
     "handler_error": "failed",
     "malformed_output": "failed",
     "bad_request": "failed",
+    "needs_human": "failed",
     "cancelled": "lost",
 }
 # The codes an agent may speak when it promises (`sent` false) that nothing happened: the key is free.

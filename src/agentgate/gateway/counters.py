@@ -26,6 +26,8 @@ class Counters:
     released_units: Counter[str] = field(default_factory=Counter)  # units given up, by what their callers were told
     checks: int = 0
     locks_lost: int = 0  # leases that ended while they were held
+    signals: int = 0  # that were taken
+    waits: Counter[str] = field(default_factory=Counter)  # for signals, by the code they ended with; "" is a signal
     protocol_errors: int = 0
     http_answers: Counter[str] = field(default_factory=Counter)  # of HTTP agents, by class of status, or how it failed
     registrations: int = 0  # hellos of agents that were taken

@@ -32,6 +32,11 @@ def seconds_of(milliseconds: int) -> float:
     return min(max(milliseconds, 0), TIMEOUT_MS_MAX) / 1000
 
 
+def inner_s(left_s: float, options: CallOptions) -> float:
+    """How long something inside a unit may take that has so much time left: it has to make use of the end."""
+    return left_s - max(options.child_margin_s, left_s * options.child_margin_share)
+
+
 class Entry:
     """Turns the parameters of a `call` into a passage."""
 
@@ -87,6 +92,7 @@ class Entry:
             again=params.again,
             join=params.join,
             on_disconnect=params.on_disconnect,
+            awaited=params.awaited,
             tenant=tenant,
             caller=caller,
             user=came_from.user or params.user or caller,
@@ -120,8 +126,4 @@ class Entry:
     def deadline_within(self, parent_unit: str, own_s: float, now: float) -> float:
         """When what a unit waits for ends that would take so long by itself: in time for the unit to use the answer."""
         parent = self._units.get(parent_unit) if parent_unit else None
-        if parent is None:
-            return now + own_s
-        left_s = parent.call.deadline - now
-        margin_s = max(self._options.child_margin_s, left_s * self._options.child_margin_share)
-        return now + min(own_s, left_s - margin_s)
+        return now + own_s if parent is None else now + min(own_s, inner_s(parent.call.deadline - now, self._options))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from agentgate.gateway.awaiting import Awaiting
 from agentgate.gateway.checks import Checks
 from agentgate.gateway.counters import Counters
 from agentgate.gateway.degraded import Degraded
@@ -24,6 +25,7 @@ from agentgate.gateway.http_agents import HttpAgents
 from agentgate.gateway.http_dispatch import HttpDispatch
 from agentgate.gateway.instances import Instances
 from agentgate.gateway.known_calls import KnownCalls
+from agentgate.gateway.leaving import Leaving
 from agentgate.gateway.ledger import Ledger
 from agentgate.gateway.link import LinkService
 from agentgate.gateway.locks import LockService
@@ -38,6 +40,7 @@ from agentgate.gateway.rejoin import Rejoin
 from agentgate.gateway.resting import Resting
 from agentgate.gateway.schemas import Schemas
 from agentgate.gateway.session import Session
+from agentgate.gateway.signals import Signals
 from agentgate.gateway.stages.quota import as_counted
 from agentgate.gateway.switch import Switch
 from agentgate.gateway.units import Units
@@ -95,6 +98,7 @@ class Gateway(Service):
         self.resting = Resting(self.units, policies.slots, self.parkings["slot"], clock)
         self.watching = self._make_watching() if options.mechanisms.get("watchdog") != "off" else None
         self.waits = self._make_waits()
+        self._leaving = Leaving(policies.patience, findings, clock)
         self._registrations = Registrations(
             policies.admission, routes=routes, units=self.units, clock=clock, counters=self.counters
         )
@@ -125,6 +129,8 @@ class Gateway(Service):
             counters=self.counters,
             options=options.calls,
         )
+        self.signals = self._make_signals()
+        self.awaiting = Awaiting(self.signals, self.resting)
         self._link = self._make_link(lifetime.epoch, schemas)
         self._reach.dispatch = self._make_http_dispatch(schemas)
         self.front = self._make_front()
@@ -188,6 +194,7 @@ class Gateway(Service):
         self.peers.close()
         self.http_agents.close()
         self.units.close()
+        self.signals.close()
         await asyncio.sleep(0)  # a call that has just come takes its first step, so that it leaves a span
         await self._cancel()
         for parking in self.parkings.values():
@@ -310,8 +317,10 @@ class Gateway(Service):
             ledger=self.ledger,
             directory=self._routes,
             schemas=schemas,
+            signals=self.signals,
+            awaiting=self.awaiting,
             counters=self.counters,
-            left=self._caller_left,
+            left=self._leaving,
             options=self.options.calls,
             payload_options=self.options.payload,
         )
@@ -329,6 +338,19 @@ class Gateway(Service):
             counters=self.counters,
         )
 
+    def _make_signals(self) -> Signals:
+        return Signals(
+            self.options,
+            peers=self.peers,
+            units=self.units,
+            guard=self.policies.guard,
+            tokens=self.policies.tokens,
+            rate=self.policies.rate,
+            clock=self._clock,
+            chance=self._chance,
+            counters=self.counters,
+        )
+
     def _make_front(self) -> Front:
         return Front(
             run=self.run,
@@ -339,7 +361,7 @@ class Gateway(Service):
             tokens=self.policies.tokens,
             routes=self._routes,
             counters=self.counters,
-            left=self._caller_left,
+            left=self._leaving,
             options=self.options.calls,
         )
 
@@ -350,17 +372,6 @@ class Gateway(Service):
     def _overstay_slot(self, ticket: SlotTicket) -> None:
         self.policies.slots.overstay(ticket, self._clock.now())
         self.parkings["slot"].pump()
-
-    def _caller_left(self, call: Call) -> None:
-        found = self.policies.patience.left(call, self._clock.now())
-        if found is not None:
-            self.findings.report(
-                "caller_limit_below_gate",
-                f"{call.caller} > {call.target}.{call.task_type}",
-                tenant=call.tenant,
-                leaves_after_s=round(found.after_s, 3),
-                gate_s=round(found.gate_s, 3),
-            )
 
     def _new_id(self, kind: str) -> str:
         """A globally unique id: of this start of this gate, and counted."""

@@ -18,6 +18,7 @@ from agentgate.core.payload import PayloadOptions
 from agentgate.core.policy import Mode
 from agentgate.core.quota import QuotaOptions
 from agentgate.core.rate import RateOptions
+from agentgate.core.signals import SignalOptions
 from agentgate.core.slots import SlotOptions
 from agentgate.core.timeout import TimeoutOptions
 from agentgate.core.watchdog import WatchdogOptions
@@ -45,6 +46,7 @@ class GatewayOptions:
     retry: BackoffOptions
     budget: BudgetOptions
     calls: CallOptions
+    signals: SignalOptions
     agents: HttpAgentOptions
     admission: AdmissionOptions
     watchdog: WatchdogOptions

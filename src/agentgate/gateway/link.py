@@ -18,6 +18,7 @@ from agentgate.gateway.answers import judge
 from agentgate.gateway.frames import ErrorResponse, Message, Response
 from agentgate.gateway.peers import Peer, RunningCall
 from agentgate.gateway.registrations import come_again
+from agentgate.gateway.route_texts import RouteTexts
 from agentgate.gateway.session import Session
 from agentgate.model import (
     AGENT_SCOPE,
@@ -42,12 +43,12 @@ from agentgate.model.link import (
     ProbeAnswer,
     ProgressParams,
     ProtocolProblem,
-    Routes,
     Welcome,
 )
 
 if TYPE_CHECKING:
     from agentgate.core.payload import PayloadOptions
+    from agentgate.gateway.awaiting import Awaiting
     from agentgate.gateway.counters import Counters
     from agentgate.gateway.entry import Entry
     from agentgate.gateway.http_agents import HttpAgents
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from agentgate.gateway.registrations import Registrations
     from agentgate.gateway.rejoin import Rejoin
     from agentgate.gateway.schemas import Schemas
+    from agentgate.gateway.signals import Signals
     from agentgate.gateway.units import Units
     from agentgate.gateway.watching import Watching
     from agentgate.ports.routes import Routes as Directory
@@ -93,6 +95,8 @@ class LinkService:
         ledger: Ledger,
         directory: Directory,
         schemas: Schemas,
+        signals: Signals,
+        awaiting: Awaiting,
         counters: Counters,
         left: Callable[[Call], None],
         options: CallOptions,
@@ -116,8 +120,9 @@ class LinkService:
         self._left = left
         self._options = options
         self.is_stopping = False
-        self._routes_version = -1
-        self._routes_texts: dict[str, msgspec.Raw] = {}  # by tenant, of this version
+        self._route_texts = RouteTexts(directory)
+        self.signals = signals
+        self.awaiting = awaiting
         self.counters = counters
         self.payload_options = payload_options
 
@@ -267,6 +272,8 @@ class LinkService:
     def _drop_calls(self, peer: Peer, waited_for: tuple[str, ...]) -> None:
         """Calls that the process no longer waits for: its `cancel` may have been lost with the connection."""
         peer.recent.clear()
+        self.awaiting.forget(peer)  # what it stands still for, it says again
+        self.signals.resumed(peer, frozenset(waited_for))
         for call_id in peer.calls.keys() - set(waited_for):
             self.cancel(peer, call_id)
 
@@ -320,17 +327,8 @@ class LinkService:
             self._directory.drain(peer.instance)
 
     def routes(self, peer: Peer, version: int) -> msgspec.Raw:
-        """The routes of its tenant, unless it has this version. Written out once a version: it may be large."""
-        snapshot = self._directory.snapshot(peer.tenant)
-        if snapshot.version == version:
-            return msgspec.Raw(frames.encode(Routes(version=version)))
-        if self._routes_version != snapshot.version:
-            self._routes_version = snapshot.version
-            self._routes_texts.clear()
-        if peer.tenant not in self._routes_texts:
-            text = frames.encode(Routes(version=snapshot.version, snapshot=snapshot))
-            self._routes_texts[peer.tenant] = msgspec.Raw(text)
-        return self._routes_texts[peer.tenant]
+        """The routes of its tenant, unless it has this version."""
+        return self._route_texts.since(version, peer.tenant)
 
     # Calls
 
@@ -349,13 +347,14 @@ class LinkService:
         peer.calls[call_id] = RunningCall(passage, task)
 
     def cancel(self, peer: Peer, call_id: str) -> None:
-        """The caller no longer waits, for a call or for locks."""
+        """The caller no longer waits: for a call, a lock or a signal."""
         running = peer.calls.get(call_id)
         if running is not None:
             self._left(running.passage.call)
             running.cancel()
         else:
             self.locks.drop(peer, call_id)
+            self.signals.forget((peer.instance, call_id))
 
     def _passage(self, peer: Peer, call_id: str, raw: bytes) -> Passage:
         refusal: Problem | None = None
@@ -380,6 +379,7 @@ class LinkService:
         except asyncio.CancelledError:
             outcome = failure("cancelled", sent=passage.sent)
         peer.calls.pop(call_id, None)
+        self.awaiting.ended((peer.instance, call_id))
         self._respond(peer, call_id, outcome)
 
     def _respond(self, peer: Peer, call_id: str, outcome: Outcome) -> None:

@@ -145,6 +145,9 @@ class LockService:
 
     # --- what becomes of those who ask
 
+    def unit_opened(self, unit: Unit) -> None:
+        """It holds nothing yet."""
+
     def unit_ended(self, unit: Unit) -> None:
         """Its locks end with it."""
         if self._locks.end_unit(unit.id, self._clock.now()):

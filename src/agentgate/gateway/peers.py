@@ -86,7 +86,7 @@ class Peer:
         return True
 
     def respond(self, request_id: str, outcome: Outcome) -> bool:
-        """Answer a call, or a request for locks, if it is connected."""
+        """Answer a request of it; without a connection nobody hears, and it asks again when it is back."""
         if self.session is None:
             return False
         self.remember(request_id)

@@ -10,7 +10,7 @@ from agentgate.core import payload
 from agentgate.core.payload import PayloadOptions
 from agentgate.errors import WireError
 from agentgate.model import problem
-from agentgate.model.link import Answer, CallParams
+from agentgate.model.link import Answer, CallParams, SignalParams
 
 T = TypeVar("T")
 Params = TypeVar("Params", bound=CallParams)
@@ -19,6 +19,7 @@ BEYOND: Final = "Number out of range"
 
 CALL: Final = msgspec.json.Decoder(CallParams)
 _answer: Final = msgspec.json.Decoder(Answer)
+_signal: Final = msgspec.json.Decoder(SignalParams)
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -44,6 +45,13 @@ def call(raw: bytes, options: PayloadOptions, decoder: msgspec.json.Decoder[Para
         payload.decode(raw, options)  # raises, and names what is wrong
         raise
     _check(raw, params.payload, options)
+    return params
+
+
+def signal(raw: bytes, options: PayloadOptions) -> SignalParams:
+    """The parameters of a signal; raises `WireError` for what none may carry."""
+    params = message(raw, _signal, "signal")
+    _check(raw, params.value, options)
     return params
 
 

@@ -118,17 +118,19 @@ class Rejoin:
             deadline = self._clock.now() + seconds_of(report.remaining_ms)
             depth, user = (claim.depth, claim.user) if claim is not None else (0, "")
             unit.call = replace(unit.call, deadline=deadline, depth=depth, user=user or unit.call.user)
-            unit.rests = self._is_resting_skill(unit.call)
+            self._declare(unit)
             slot = self._slots.adopt(unit.call, unit.instance, self._clock.now(), unit.slot)
             self._units.resume(unit, slot)
         elif unit.stop_kind is not None:
             self._units.send_stop(unit, unit.stop_kind, "it was told so before the connection was lost")
 
-    def _is_resting_skill(self, call: Call) -> bool:
+    def _declare(self, unit: Unit) -> None:
         """Its process is back, so what it handles is known."""
+        call = unit.call
         route = self._routes.resolve(call.tenant, plain(call.agent))
         skill = route.card.skill(call.task_type) if route is not None else None
-        return skill is not None and skill.rests
+        if skill is not None:
+            unit.rests, unit.promises = skill.rests, skill.promises
 
     def _adopt(self, record: Record, unit_id: str, peer: Peer) -> None:
         instance = peer.instance

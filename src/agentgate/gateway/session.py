@@ -29,6 +29,8 @@ from agentgate.model.link import (
     ProtocolProblem,
     RoutesParams,
     UnlockParams,
+    UnwaitParams,
+    WaitParams,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ _unlock = msgspec.json.Decoder(UnlockParams)
 _beat = msgspec.json.Decoder(BeatParams)
 _drain = msgspec.json.Decoder(DrainParams)
 _probed = msgspec.json.Decoder(ProbeAnswer)
+_wait = msgspec.json.Decoder(WaitParams)
+_unwait = msgspec.json.Decoder(UnwaitParams)
 
 ID_CHARS_MAX: Final = 128
 HELLO_S: Final = 10.0  # whoever connects says who it is, or makes room
@@ -221,6 +225,18 @@ class Session:
     def _take_routes(self, peer: Peer, frame: Frame) -> None:
         self.post(Response(frame.id, self._link.routes(peer, _params(_routes, frame).version)))
 
+    def _take_wait_for(self, peer: Peer, frame: Frame) -> None:
+        self._link.signals.wait_for(peer, _request_id(frame), frames.raw(frame.params))
+
+    def _take_signal(self, peer: Peer, frame: Frame) -> None:
+        self._link.signals.signal(peer, _request_id(frame), frames.raw(frame.params))
+
+    def _take_wait(self, peer: Peer, frame: Frame) -> None:
+        self._link.awaiting.wait(peer, _params(_wait, frame))
+
+    def _take_unwait(self, peer: Peer, frame: Frame) -> None:
+        self._link.awaiting.unwait(peer, _params(_unwait, frame).id)
+
     # What a process may ask for. Its hello comes first, and that is where its token is held against what it says it is;
     # whatever it asks for later concerns its own calls, its own units, and its own tenant.
     METHODS: ClassVar[dict[str, Callable[[Session, Peer, Frame], None]]] = {
@@ -233,6 +249,10 @@ class Session:
         "unlock": _take_unlock,
         "drain": _take_drain,
         "routes": _take_routes,
+        "wait_for": _take_wait_for,
+        "signal": _take_signal,
+        "wait": _take_wait,
+        "unwait": _take_unwait,
     }
 
 

@@ -47,6 +47,7 @@ class Unit(Struct, eq=False):
     flight: Flight | None  # of its key; None: a read
     span_id: str = ""
     output_schema: dict[str, Any] | None = None
+    promises: tuple[str, ...] = ()  # the signals that it has promised to send
     state: UnitState = "claiming"
     answer: Later[Outcome] = field(default_factory=Later)
     epoch: int = 0  # of its record
@@ -68,6 +69,7 @@ class Unit(Struct, eq=False):
     health: UnitHealth | Literal[""] = ""  # as its process said, when it was late
     on_disk: tuple[Callable[[], None], ...] = ()  # who is told when its end is
     stop_kind: StopKind | None = None
+    final: bool = False  # it has ended, and no other attempt of its call follows
     timer: asyncio.TimerHandle | None = None
 
     @property
@@ -86,10 +88,14 @@ class Unit(Struct, eq=False):
 
 
 class UnitListener(Protocol):
-    """Hears what becomes of units that have run; whatever a unit has taken meanwhile goes with it."""
+    """Hears what becomes of units that run; whatever a unit has taken meanwhile goes with it."""
+
+    def unit_opened(self, unit: Unit) -> None:
+        """It runs from now on, or its process is back and says that it still does."""
+        ...
 
     def unit_ended(self, unit: Unit) -> None:
-        """Its end is known, whatever that is."""
+        """Its end is known, whatever that is; `unit.final` says whether it is the last word."""
         ...
 
     def unit_overstays(self, unit: Unit) -> None:
@@ -158,7 +164,7 @@ class Units:
         self._take_over(unit, slot)
         unit.epoch = epoch
         unit.started_at = unit.moved_at = self._clock.now()
-        self._open_in_chain(unit)
+        self._open_for_calls(unit)
         if unit.keyed:
             self._set_timer(unit, unit.call.deadline, self._expire)
 
@@ -182,7 +188,7 @@ class Units:
         unit.restored = False
         self._take_over(unit, slot)
         unit.started_at = unit.moved_at = self._clock.now()
-        self._open_in_chain(unit)
+        self._open_for_calls(unit)
         self._set_timer(unit, unit.call.deadline, self._expire)
 
     def stop(self, unit: Unit, kind: StopKind, reason: str) -> None:
@@ -230,7 +236,10 @@ class Units:
             self._clear_timer(unit)
 
     def _end(self, unit: Unit, event: LedgerEvent, outcome: Outcome) -> None:
+        # A failed read is run again, and so is whatever is known not to have happened.
+        unit.final = event == "done" or (event == "failed" and unit.keyed)
         self._give_back(unit, outcome)
+        self._close(unit)
         unit.move("end")
         if unit.flight is None:
             self._conclude(unit, outcome, None)
@@ -278,16 +287,18 @@ class Units:
         if unit.slot is not None:
             slot, unit.slot = unit.slot, None
             self._release(slot, outcome)
-        self._close(unit)
+
+    def _open_for_calls(self, unit: Unit) -> None:
+        """From now on its token holds: calls, waits and signals may be made in it."""
+        self._guard.open_unit(unit.id, unit.call, instance=unit.instance, span_id=unit.span_id, epoch=unit.epoch)
+        for listener in self._listeners:
+            listener.unit_opened(unit)
 
     def _close(self, unit: Unit) -> None:
         """It begins nothing more, and nobody waits for what it waits for."""
         self._guard.close_unit(unit.id)
         for listener in self._listeners:
             listener.unit_ended(unit)
-
-    def _open_in_chain(self, unit: Unit) -> None:
-        self._guard.open_unit(unit.id, unit.call, instance=unit.instance, span_id=unit.span_id, epoch=unit.epoch)
 
     def _expire(self, unit: Unit) -> None:
         self.stop(unit, "expire", "its deadline has passed")

@@ -126,6 +126,9 @@ class UnitWaits:
         self.deadlocks.ended(wait, self._clock.now())
         self._resting.ended(wait.unit)
 
+    def unit_opened(self, unit: Unit) -> None:
+        """The graph knows it from its first wait on."""
+
     def unit_ended(self, unit: Unit) -> None:
         """Whatever it still has under way, nobody waits with it."""
         self._graph.end(unit.id)

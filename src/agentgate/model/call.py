@@ -43,6 +43,7 @@ class Call(Struct, frozen=True, kw_only=True):
     again: bool = False
     join: bool = True
     on_disconnect: OnDisconnect | None = None
+    awaited: bool = True  # the unit it was made in stands still meanwhile; False: only while it says so
 
     tenant: str = DEFAULT_TENANT
     caller: str = "client"

@@ -24,9 +24,9 @@ class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `check:<task_type>`, which tells whether an effect happened, `degraded` that it offers the read
     `degraded:<task_type>`, which answers, without any effect, when the skill does not. `exclusive` says that of all
     calls with one business key one runs at a time, of this and the agent's other skills that say so. `rests` says that
-    a unit holds nothing its process is short of, a thread above all, while it waits for a call of its own or for a
-    lock: then its slot is for others meanwhile. `cost` is what a call counts for in quotas, in units of the operator's
-    choice. Schemas are JSON Schema.
+    a unit holds nothing its process is short of, a thread above all, while it waits for something: then its slot is for
+    others meanwhile. `cost` is what a call counts for in quotas, in units of the operator's choice. `promises` are the
+    signals that each of its units sends about its business key before it ends. Schemas are JSON Schema.
     """
 
     task_type: str
@@ -40,6 +40,7 @@ class Skill(Struct, frozen=True, kw_only=True, omit_defaults=True):
     exclusive: Exclusive | None = None
     rests: bool = False
     cost: float = 1.0
+    promises: tuple[str, ...] = ()
     input_schema: dict[str, Any] | None = None
     output_schema: dict[str, Any] | None = None
 

@@ -1,12 +1,13 @@
 """The messages of the link: JSON-RPC 2.0 over a WebSocket, subprotocol `agentgate.v1` (DESIGN 4.5).
 
-Agent to gate: requests `hello`, `call`, `lock`, `routes`; notifications `beat`, `cancel`, `unlock`, `progress`,
-`drain`.
+Agent to gate: requests `hello`, `call`, `lock`, `wait_for`, `signal`, `routes`; notifications `beat`, `cancel`,
+`unlock`, `wait`, `unwait`, `progress`, `drain`.
 Gate to agent: requests `invoke` (id = the unit; its response is an `Answer`) and `probe`; notifications `stop`, `ack`,
 `lock_lost`, `drain`.
 
-The id of a `call` or `lock` request is its own globally unique id, the id of `invoke` is the unit's: a repeated frame
-is recognised by it. A frame may be one message or a JSON array of messages (a JSON-RPC batch), handled in order.
+The id of a `call`, a `lock`, a `wait_for` or a `signal` is its own globally unique id, the id of `invoke` is the
+unit's: a repeated frame is recognised by it. A frame may be one message or a JSON array of messages (a JSON-RPC batch),
+handled in order.
 An outcome is a `result`, also when it is a failure; JSON-RPC `error` is kept for frames that break the protocol.
 Times on the wire are remaining milliseconds, so that clocks need not agree.
 """
@@ -84,7 +85,7 @@ class LockReport(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class HelloParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who connects. Without a card: a client that only calls.
 
-    `calls` are the ids of the calls and locks that it still waits for, `locks` what it holds.
+    `calls` are the ids of the calls, locks and signals that it still waits for, `locks` what it holds.
 
     A client may leave `agent` empty: it is called as its token is.
     """
@@ -125,7 +126,8 @@ class CallParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `age_ms` is for a call that is sent again: how long ago it was made. `timeout_ms` is what is left of the caller's
     own time-out; without one, the gate's counts from when the call was made. `user` is on whose behalf a root call is
-    made, by default the caller; a call made in a unit has its root's user, whatever it says.
+    made, by default the caller; a call made in a unit has its root's user, whatever it says. `awaited`: its unit
+    stands still until the outcome comes; False: only while a `wait` names it.
     """
 
     target: str
@@ -144,6 +146,49 @@ class CallParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
     user: str = ""
     token: str = ""
     traceparent: str = ""
+    awaited: bool = True
+
+
+class WaitForParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A unit waits for a signal of this name about this object; the response is an `Outcome` with the signal's value.
+
+    `from_agent`: only that agent's signal will do. `token` is the unit's. `timeout_ms`, `age_ms` and `awaited` are
+    those of a call.
+    """
+
+    name: str
+    about: str = ""
+    from_agent: str = ""
+    token: str = ""
+    timeout_ms: int | None = None
+    age_ms: int = 0
+    awaited: bool = True
+
+
+class SignalParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A unit says that something has happened; the response is an `Outcome`. `to`: only that agent's units hear it."""
+
+    name: str
+    about: str = ""
+    value: Any = None
+    to: str = ""
+    token: str = ""
+
+
+class WaitParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """From now on a unit stands still until any of these ends: calls and waits that were sent with `awaited` false.
+
+    It is over at the first end, or at an `unwait` of the same id.
+    """
+
+    id: str
+    any_of: tuple[str, ...]
+
+
+class UnwaitParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The unit goes on before any of what this `wait` names has ended."""
+
+    id: str
 
 
 class LockParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -206,7 +251,7 @@ class BeatParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CancelParams(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The caller no longer waits for this call."""
+    """Nobody is interested in the end of this call, or of this `wait_for`, any more."""
 
     id: str
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -67,6 +67,7 @@ class Agent:
         compensate: str | None = None,
         exclusive: Exclusive | None = None,
         cost: float = 1.0,
+        promises: Sequence[str] = (),
     ) -> Callable[[F], F]:
         """Register a handler for calls of this task type.
 
@@ -78,9 +79,10 @@ class Agent:
         stop and run again, if that does no harm; any other write is waited for until its caller's deadline.
         `compensate`: the task type that undoes it. `exclusive`: "business_key" lets work on one business key run one
         after the other, in all processes of the agent, together with its other handlers that say so. `cost`: what a
-        call counts for in the quotas of its user, 1 unit for ordinary work. What the function raises says what
-        happened: `Rejected` (a final no), `TryLater` (nothing happened), anything else (`handler_error`; `SystemExit`
-        too: it ends the unit, not the agent).
+        call counts for in the quotas of its user, 1 unit for ordinary work. `promises`: the signals that it sends about
+        its business key before it ends; who waits for one from this agent is told when it ends without. What the
+        function raises says what happened: `Rejected` (a final no), `TryLater` (nothing happened), anything else
+        (`handler_error`; `SystemExit` too: it ends the unit, not the agent).
         """
         if timeout_s is not None and timeout_s <= 0:
             raise ConfigError(f"`{task_type}`: timeout_s is more than 0 seconds, not {timeout_s}")
@@ -97,6 +99,7 @@ class Agent:
             compensate=compensate,
             exclusive=exclusive,
             cost=cost,
+            promises=_signal_names(task_type, promises),
         )
         return self._register(skill, _names_where_called())
 
@@ -193,6 +196,12 @@ def _checked_name(what: str, name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ConfigError(f"{what} is up to 128 letters, digits, `_`, `.`, `+` or `-`, not {name!r}")
     return name
+
+
+def _signal_names(task_type: str, names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str) or not all(map(str.strip, names)):
+        raise ConfigError(f"`{task_type}`: promises is a list of names of signals, not {names!r}")
+    return tuple(names)
 
 
 def _names_where_called() -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """What a handler's end means, as the answer of its unit (DESIGN 4.1).
 
-A value; `Rejected` (a final no); `TryLater` (nothing happened); told to stop and stopped (`cancelled`); anything else
-is `handler_error`. Whatever a handler raises or returns, there is an answer, and its text is short and safe to store.
+A value; `Rejected` (a final no); `TryLater` (nothing happened); told to stop and stopped (`cancelled`); a wait
+that was in vain (`needs_human`); anything else is `handler_error`. Whatever a handler raises or returns, there is an
+answer, and its text is short and safe to store.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from agentgate.errors import CODES, Fault, Rejected, TryLater
+from agentgate.errors import CODES, CallFailed, Fault, Rejected, TryLater
 from agentgate.model.link import Answer
 from agentgate.model.outcome import Problem
 from agentgate.sdk.payload import ValueDefect, checked_json
 
+# How a wait ends that is no fault of the handler that waited: not raised but said, all the way up.
+WAITED_IN_VAIN: Final = frozenset({"needs_human", "promise_broken"})
 DETAIL_MAX: Final = 2_000  # characters: enough for a reason and a path, little beside a payload
 
 
@@ -31,6 +34,8 @@ def error_answer(error: BaseException, *, stopped: bool) -> Answer:
         return _answer("bad_request", safe_text(error), sent=False)
     if isinstance(error, ValueDefect):
         return _answer("malformed_output", safe_text(error))
+    if isinstance(error, CallFailed) and error.code in WAITED_IN_VAIN:
+        return _answer("needs_human", _bounded(error.detail))
     if stopped and isinstance(error, asyncio.CancelledError):
         return _answer("cancelled", "the handler was told to stop")
     return _answer("handler_error", _bounded(f"{type(error).__name__}: {safe_text(error)}"))

@@ -11,16 +11,16 @@ import contextlib
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
 from agentgate.errors import LinkDown
-from agentgate.model.link import Answer, CallParams, DrainParams, InvokeParams, LockParams, StopKind, Welcome
+from agentgate.model.link import Answer, DrainParams, InvokeParams, LockParams, StopKind, Welcome
 from agentgate.model.outcome import Outcome, failure
 from agentgate.sdk.birthplace import Birthplace
 from agentgate.sdk.link import Link
-from agentgate.sdk.port import Done, Lost, Receiver
+from agentgate.sdk.port import Asked, Done, Lost, Receiver
 
 log: Final = logging.getLogger("agentgate.link")
 
@@ -80,7 +80,7 @@ class BridgedPort:
         """Raise `LinkDown` in a forked process."""
         self._link.require_process()
 
-    def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
+    def start_call(self, params: Asked, deadline: float | None, done: Done) -> str:
         """Send a call; `done` hears its outcome exactly once."""
         call_id = self._link.next_call_id()
         if self._has_room(call_id, done):
@@ -104,6 +104,17 @@ class BridgedPort:
     def unlock(self, lock_id: str) -> None:
         """Give back what this request holds, or wait for it no longer."""
         self._there.post(partial(self._link.unlock, lock_id))
+
+    def begin_wait(self, any_of: Sequence[str]) -> str:
+        """A unit stands still until the first of these ends."""
+        wait_id = self._link.next_call_id()
+        self._there.post(partial(self._link.waits.begin, wait_id, any_of))
+        return wait_id
+
+    def end_wait(self, wait_id: str, *, tell: bool) -> None:
+        """It goes on."""
+        with contextlib.suppress(LinkDown):  # nobody is left to be told
+            self._there.post(partial(self._link.waits.end, wait_id, tell=tell))
 
     def progress(self, unit: str, note: str) -> None:
         """A later note takes the place of one that has not crossed yet."""

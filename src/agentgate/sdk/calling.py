@@ -18,7 +18,7 @@ from agentgate.model.lock import LockMode, LockScope
 from agentgate.model.outcome import Outcome, Problem, problem
 from agentgate.sdk.answers import safe_text
 from agentgate.sdk.payload import ValueDefect, checked_json
-from agentgate.sdk.port import LinkPort
+from agentgate.sdk.port import Asked, LinkPort
 from agentgate.sdk.typed import convert
 
 
@@ -110,8 +110,8 @@ def lock_params(
     return LockParams(names=names, mode=mode, scope=scope, timeout_ms=timeout_ms, token=token)
 
 
-async def exchange(port: LinkPort, params: CallParams, deadline: float | None) -> Outcome:
-    """Send a call and wait for its outcome; when the waiting is cancelled, so is the call."""
+async def exchange(port: LinkPort, params: Asked, deadline: float | None) -> Outcome:
+    """Send a call, or a signal, and wait for its outcome; when the waiting is cancelled, so is the call."""
     answered: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
     call_id = port.start_call(params, deadline, partial(settle, answered))
     try:

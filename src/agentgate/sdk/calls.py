@@ -1,4 +1,4 @@
-"""Calls of this process that wait for their outcome, and requests for locks that wait for theirs.
+"""Calls of this process that wait for their outcome, and locks, signals and waits for signals, which are sent alike.
 
 A call is known by its id, from `open` to exactly one outcome: the gate's, `cancelled`, or, when the gate says nothing,
 `deadline_exceeded` a moment after its deadline. A call without a deadline of its own is the gate's to end; here it only
@@ -11,13 +11,21 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
-from agentgate.model.link import CallParams, LockParams
+from agentgate.model.link import CallParams, CancelParams, LockParams, SignalParams, WaitForParams
 from agentgate.model.outcome import Outcome, failure
 from agentgate.sdk import wire
-from agentgate.sdk.port import Done
+from agentgate.sdk.port import Asked, Done
+
+METHODS: Final[dict[type, str]] = {
+    CallParams: "call",
+    LockParams: "lock",
+    WaitForParams: "wait_for",
+    SignalParams: "signal",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,13 +38,11 @@ class CallLimits:
 
 
 class OpenCall:
-    """One call, or one request for locks."""
+    """One call, or whatever else is asked for in the same way."""
 
     __slots__ = ("deadline", "done", "id", "params", "sendings", "started_at", "timer")
 
-    def __init__(
-        self, call_id: str, params: CallParams | LockParams, deadline: float | None, done: Done, now: float
-    ) -> None:
+    def __init__(self, call_id: str, params: Asked, deadline: float | None, done: Done, now: float) -> None:
         self.id = call_id
         self.params = params
         self.deadline = deadline
@@ -54,20 +60,20 @@ class OpenCall:
         """The call as it is sent now, with the time that is left now."""
         params = self.params
         age_ms = round((now - self.started_at) * 1000)
-        if age_ms > 0:
+        if age_ms > 0 and not isinstance(params, SignalParams):
             left_ms = None if params.timeout_ms is None else max(1, params.timeout_ms - age_ms)
             params = msgspec.structs.replace(params, timeout_ms=left_ms, age_ms=age_ms)
         self.sendings += 1
-        return wire.request(self.id, "lock" if isinstance(params, LockParams) else "call", params)
+        return wire.request(self.id, METHODS[type(params)], params)
 
 
 class OpenCalls:
-    """All calls of a link; `on_cancel` tells the gate that one is no longer waited for."""
+    """All calls of a link. `notify` tells the gate, if there is a connection."""
 
-    def __init__(self, prefix: str, limits: CallLimits, on_cancel: Callable[[str], None]) -> None:
+    def __init__(self, prefix: str, limits: CallLimits, notify: Callable[[str, msgspec.Struct], None]) -> None:
         self._prefix = prefix
         self._limits = limits
-        self._on_cancel = on_cancel
+        self._notify = notify
         self._numbers = itertools.count(1)
         self._calls: dict[str, OpenCall] = {}
         self._down_since: float | None = 0.0
@@ -77,9 +83,7 @@ class OpenCalls:
         """An id that no other call in the world has; may be asked for from any thread."""
         return f"{self._prefix}.{next(self._numbers)}"
 
-    def open(
-        self, call_id: str, params: CallParams | LockParams, deadline: float | None, done: Done
-    ) -> OpenCall | None:
+    def open(self, call_id: str, params: Asked, deadline: float | None, done: Done) -> OpenCall | None:
         """Enter a call; None when it has its outcome already."""
         if self._end is not None:
             code, detail = self._end
@@ -105,7 +109,7 @@ class OpenCalls:
         """Its caller has left."""
         call = self._calls.get(call_id)
         if call is not None:
-            self._on_cancel(call_id)
+            self._notify("cancel", CancelParams(id=call_id))
             self.settle(call_id, failure("cancelled", sent=call.was_sent))
 
     def link_up(self) -> list[OpenCall]:
@@ -145,7 +149,7 @@ class OpenCalls:
 
     def _overdue(self, call: OpenCall) -> None:
         if isinstance(call.params, LockParams):
-            self._on_cancel(call.id)  # a grant that is on its way would be held by nobody
+            self._notify("cancel", CancelParams(id=call.id))  # a grant that is on its way would be held by nobody
         detail = "there is no link to the gate" if self._down_since is not None else "the gate did not answer in time"
         self.settle(call.id, failure("deadline_exceeded", sent=call.was_sent, detail=detail))
 

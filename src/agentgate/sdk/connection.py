@@ -5,6 +5,8 @@ The SDK's own connection is a WebSocket (`sdk.websocket`); a simulation hands in
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -30,3 +32,10 @@ class Connection(Protocol):
 
 
 Connect = Callable[[], Awaitable[Connection]]
+
+
+async def close_quietly(connection: Connection, within_s: float) -> None:
+    """End a connection that nobody needs any more, whatever state it is in."""
+    with contextlib.suppress(OSError):
+        async with asyncio.timeout(within_s):
+            await connection.close()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from agentgate.errors import CallFailed
-from agentgate.model.link import Answer, CallParams, InvokeParams, LockGrant, LockParams
+from agentgate.model.link import Answer, CallParams, InvokeParams, LockGrant, LockParams, SignalParams, WaitForParams
 from agentgate.model.outcome import Outcome, Problem, failure
 from agentgate.sdk.payload import BYTES_MAX, checked_json
-from agentgate.sdk.port import Done, Lost
+from agentgate.sdk.port import Asked, Done, Lost
 from agentgate.sdk.unit import Unit
 
 
@@ -25,6 +25,15 @@ class MadeCall(NamedTuple):
     params: CallParams
 
 
+class MadeSignal(NamedTuple):
+    """One signal that a handler sent."""
+
+    name: str
+    about: str
+    value: Any
+    to: str
+
+
 Scripted: TypeAlias = Any  # a value, an exception, or a function of the call
 Answers: TypeAlias = Mapping[str | tuple[str, str], Scripted]
 
@@ -36,6 +45,7 @@ class FakePort:
 
     def __init__(self, answers: Answers) -> None:
         self.calls: list[MadeCall] = []
+        self.signals: list[MadeSignal] = []
         self.notes: list[str] = []
         self.locks: list[tuple[str, ...]] = []
         self._answers = answers
@@ -52,10 +62,21 @@ class FakePort:
     def require_process(self) -> None:
         """Any process will do."""
 
-    def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
-        """Record the call and answer it; the payload and the answer travel as JSON, as they would."""
+    def start_call(self, params: Asked, deadline: float | None, done: Done) -> str:
+        """Record what is asked for and answer it; payload, value and answer travel as JSON, as they would."""
         del deadline
-        payload = msgspec.json.decode(msgspec.json.encode(params.payload))
+        if isinstance(params, WaitForParams):
+            done(self._news(params))
+            return params.name
+        if isinstance(params, SignalParams):
+            self.signals.append(MadeSignal(params.name, params.about, _travelled(params.value), params.to))
+            done(Outcome())
+            return params.name
+        if isinstance(params, LockParams):
+            self.locks.append(params.names)
+            done(Outcome(value=LockGrant(epoch=len(self.locks), lease_ms=30_000)))
+            return f"lock-{len(self.locks)}"
+        payload = _travelled(params.payload)
         call = MadeCall(params.target, params.task_type, params.business_key, payload, params)
         self.calls.append(call)
         done(self._outcome(call))
@@ -66,13 +87,18 @@ class FakePort:
 
     def start_lock(self, unit: str, params: LockParams, deadline: float, done: Done, lost: Lost) -> str:
         """Record the request and grant it."""
-        del unit, deadline, lost
-        self.locks.append(params.names)
-        done(Outcome(value=LockGrant(epoch=len(self.locks), lease_ms=30_000)))
-        return f"lock-{len(self.locks)}"
+        del unit, lost
+        return self.start_call(params, deadline, done)
 
     def unlock(self, lock_id: str) -> None:
         """Nobody else wants it."""
+
+    def begin_wait(self, any_of: Sequence[str]) -> str:
+        """Nobody ever waits here."""
+        return ",".join(any_of)
+
+    def end_wait(self, wait_id: str, *, tell: bool) -> None:
+        """Nobody has waited."""
 
     def progress(self, unit: str, note: str) -> None:
         """Record the note."""
@@ -89,16 +115,29 @@ class FakePort:
         named = (call.target, call.task_type)
         if named not in self._answers and call.task_type not in self._answers:
             return failure("no_route", detail=f"the fake context has no answer for {named}")
-        scripted = self._answers[named] if named in self._answers else self._answers[call.task_type]
-        try:
-            value = scripted(call) if callable(scripted) and not isinstance(scripted, type) else scripted
-        except CallFailed as error:
-            value = error
-        if isinstance(value, CallFailed):
-            return Outcome(error=_problem_of(value))
-        if isinstance(value, BaseException):
-            raise value
-        return Outcome(value=msgspec.json.decode(checked_json(value, BYTES_MAX)))
+        return _played(self._answers[named] if named in self._answers else self._answers[call.task_type], call)
+
+    def _news(self, wait: WaitForParams) -> Outcome:
+        if wait.name not in self._answers:
+            return failure("needs_human", sent=True, detail=f"the fake context has no signal `{wait.name}`")
+        return _played(self._answers[wait.name], wait)
+
+
+def _played(scripted: Scripted, asked: MadeCall | WaitForParams) -> Outcome:
+    """What the script says to this."""
+    try:
+        value = scripted(asked) if callable(scripted) and not isinstance(scripted, type) else scripted
+    except CallFailed as error:
+        value = error
+    if isinstance(value, CallFailed):
+        return Outcome(error=_problem_of(value))
+    if isinstance(value, BaseException):
+        raise value
+    return Outcome(value=msgspec.json.decode(checked_json(value, BYTES_MAX)))
+
+
+def _travelled(value: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def fake_unit(deadline: float, shown: Mapping[str, Any]) -> Unit:

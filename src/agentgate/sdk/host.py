@@ -155,12 +155,14 @@ class AgentHost:
         began = self._port.now()
         answer = _too_late(unit, began)
         if answer is None:
+            context = Context(unit, self._port)
             try:
-                arguments = handler.arguments(unit.params.payload, Context(unit, self._port))
+                arguments = handler.arguments(unit.params.payload, context)
                 value = await handler.function(*arguments)
                 answer = Answer(value=handler.result(value, self._port.payload_bytes_max))
             except BaseException as error:  # noqa: BLE001 - whatever it is, the unit has an answer
                 answer = self._failed(unit, error, self._port)
+            context.end()
         _answer(unit, answer, self._port.now() - began, self._port)
 
     def _perform_in_thread(self, handler: Handler, unit: Unit, context: SyncContext, port: LinkPort) -> None:
@@ -173,6 +175,7 @@ class AgentHost:
                 answer = Answer(value=handler.result(value, port.payload_bytes_max))
             except BaseException as error:  # noqa: BLE001 - whatever it is, the unit has an answer
                 answer = self._failed(unit, error, port)
+            context.end()
         _answer(unit, answer, port.now() - began, port)
 
     def _end_task(self, unit: Unit, task: asyncio.Task[None]) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -27,8 +27,6 @@ from agentgate.model.link import (
     AckParams,
     Answer,
     BeatParams,
-    CallParams,
-    CancelParams,
     DrainParams,
     Frame,
     InvokeParams,
@@ -41,19 +39,19 @@ from agentgate.model.link import (
     UnlockParams,
     Welcome,
 )
-from agentgate.model.outcome import Outcome, failure
 from agentgate.sdk import wire
 from agentgate.sdk.birthplace import Birthplace
 from agentgate.sdk.calls import OpenCalls
-from agentgate.sdk.connection import Connect, Connection, LinkClosed
+from agentgate.sdk.connection import Connect, Connection, LinkClosed, close_quietly
 from agentgate.sdk.greeting import Identity, LinkRefused, NotNow, greet
 from agentgate.sdk.held_locks import HeldLocks
 from agentgate.sdk.inbox import Inbox, Tell, units_max
 from agentgate.sdk.link_options import BEAT_S_MIN, STANDSTILL_S, LinkOptions
 from agentgate.sdk.outbox import Outbox
 from agentgate.sdk.payload import BYTES_MAX
-from agentgate.sdk.port import Done, Lost, Receiver
+from agentgate.sdk.port import Asked, Done, Lost, Receiver
 from agentgate.sdk.reconnect import Reconnect
+from agentgate.sdk.waits import OpenWaits
 
 __all__ = ["Link", "LinkOptions"]
 
@@ -83,7 +81,8 @@ class Link:
         self._repeatable = {skill.task_type for skill in skills if skill.repeatable}
         self._inbox = Inbox(units_max=units_max(identity.card.concurrency if identity.card is not None else 1))
         self._outbox = Outbox(self._options.batch_bytes_max)
-        self._calls = OpenCalls(identity.instance, self._options.calls, self._send_cancel)
+        self._calls = OpenCalls(identity.instance, self._options.calls, self._notify)
+        self.waits = OpenWaits(self._notify)
         self._birthplace = Birthplace()
         self._clock: Callable[[], float] | None = None  # the loop's, once there is one
         self._is_up = False
@@ -110,7 +109,7 @@ class Link:
         """Raise `LinkDown` in a forked process."""
         self._birthplace.check()
 
-    def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
+    def start_call(self, params: Asked, deadline: float | None, done: Done) -> str:
         """Send a call; `done` hears its outcome exactly once."""
         call_id = self.next_call_id()
         self.open_call(call_id, params, deadline, done)
@@ -125,7 +124,7 @@ class Link:
         """A new id; may be asked for from any thread."""
         return self._calls.next_id()
 
-    def open_call(self, call_id: str, params: CallParams | LockParams, deadline: float | None, done: Done) -> None:
+    def open_call(self, call_id: str, params: Asked, deadline: float | None, done: Done) -> None:
         """As `start_call`, under an id that was made before."""
         self.require_process()
         call = self._calls.open(call_id, params, deadline, done)
@@ -148,6 +147,16 @@ class Link:
             self._notify("unlock", UnlockParams(id=lock_id))
         else:
             self._calls.cancel(lock_id)
+
+    def begin_wait(self, any_of: Sequence[str]) -> str:
+        """A unit stands still until the first of these ends."""
+        wait_id = self.next_call_id()
+        self.waits.begin(wait_id, any_of)
+        return wait_id
+
+    def end_wait(self, wait_id: str, *, tell: bool) -> None:
+        """It goes on."""
+        self.waits.end(wait_id, tell=tell)
 
     def progress(self, unit: str, note: str) -> None:
         """Send a note on how far a unit has come; lost with the connection, as the next one will say more."""
@@ -212,7 +221,7 @@ class Link:
             wait_s = self._reconnect.after_failure_s(self.now(), named_s)
         finally:
             if connection is not None:
-                await self._close_quietly(connection)
+                await close_quietly(connection, self._options.close_s)
         if self.receiver is not None and not self._closing.is_set():
             self.receiver.link_down(end)
         return wait_s
@@ -250,6 +259,7 @@ class Link:
             self._send_answer(unit)
         for call in self._calls.link_up():
             self._put(call.message(now))
+        self.waits.link_up()
         if self._drain_reason is not None:
             self._send_drain()
         if self.receiver is not None:
@@ -260,11 +270,6 @@ class Link:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
                 await self._closing.wait()
-
-    async def _close_quietly(self, connection: Connection) -> None:
-        with contextlib.suppress(OSError):
-            async with asyncio.timeout(self._options.close_s):
-                await connection.close()
 
     # The three tasks of a session.
 
@@ -319,11 +324,7 @@ class Link:
                 self._put(wire.breach(frame.id, wire.INVALID_PARAMS, error.detail))
 
     def _handle_response(self, frame: Frame) -> None:
-        if frame.error is not None:
-            outcome = failure("internal", sent=True, detail=f"the gate refused the message: {frame.error.message}")
-        else:
-            outcome = wire.body(frame.result, Outcome)
-        self._calls.settle(str(frame.id), outcome)
+        self._calls.settle(str(frame.id), wire.outcome(frame))
 
     def _on_invoke(self, frame: Frame) -> None:
         params = wire.body(frame.params, InvokeParams)
@@ -378,9 +379,6 @@ class Link:
 
     def _send_drain(self) -> None:
         self._notify("drain", DrainParams(reason=self._drain_reason or ""))
-
-    def _send_cancel(self, call_id: str) -> None:
-        self._notify("cancel", CancelParams(id=call_id))
 
     def _leave_when_idle(self) -> None:
         if self._drain_reason is not None and self._inbox.idle:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
 
-from agentgate.model.link import Answer, CallParams, DrainParams, InvokeParams, LockParams, StopKind, Welcome
+from agentgate.model.link import (
+    Answer,
+    CallParams,
+    DrainParams,
+    InvokeParams,
+    LockParams,
+    SignalParams,
+    StopKind,
+    WaitForParams,
+    Welcome,
+)
 from agentgate.model.outcome import Outcome
 
 Done = Callable[[Outcome], None]
 Lost = Callable[[], None]
+# What a process asks for, and hears the outcome of.
+Asked: TypeAlias = CallParams | LockParams | WaitForParams | SignalParams
 
 
 class LinkPort(Protocol):
@@ -28,10 +40,11 @@ class LinkPort(Protocol):
         """Raise `LinkDown` in a process that was forked from the link's."""
         ...
 
-    def start_call(self, params: CallParams, deadline: float | None, done: Done) -> str:
-        """Send a call; `done` hears its outcome exactly once, also when the link ends. Returns the call's id.
+    def start_call(self, params: Asked, deadline: float | None, done: Done) -> str:
+        """Send a call (or a signal, or a wait for one), again over every new connection until there is an outcome.
 
-        `deadline` is when the gate answers at the latest, if the caller knows. Raises `LinkDown` in a forked process.
+        `done` hears the outcome exactly once, also when the link ends. Returns the id. `deadline` is when the gate
+        answers at the latest, if the caller knows. Raises `LinkDown` in a forked process.
         """
         ...
 
@@ -48,6 +61,14 @@ class LinkPort(Protocol):
 
     def unlock(self, lock_id: str) -> None:
         """Give back what this request holds, or wait for it no longer."""
+        ...
+
+    def begin_wait(self, any_of: Sequence[str]) -> str:
+        """A unit stands still until the first of these ends, calls that were sent as not awaited; returns an id."""
+        ...
+
+    def end_wait(self, wait_id: str, *, tell: bool) -> None:
+        """It goes on; `tell`: none of them has ended."""
         ...
 
     def progress(self, unit: str, note: str) -> None:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, InvalidStateError
 from functools import partial
 from typing import Any, TypeVar, Unpack, overload
 
+import msgspec
+
+from agentgate.errors import LinkDown
+from agentgate.model.link import CallParams, SignalParams, WaitForParams
 from agentgate.model.lock import LockMode, LockScope
-from agentgate.model.outcome import Outcome, failure
-from agentgate.sdk.calling import CallOptions, value_of
-from agentgate.sdk.fake import Answers, FakePort, MadeCall, fake_unit
+from agentgate.model.outcome import Outcome
+from agentgate.sdk.calling import CallOptions
+from agentgate.sdk.fake import Answers, FakePort, MadeCall, MadeSignal, fake_unit
+from agentgate.sdk.handle import check_first
 from agentgate.sdk.locks import SyncLocking
 from agentgate.sdk.port import Done, LinkPort
+from agentgate.sdk.sync_handle import SyncHandle, wait_any
 from agentgate.sdk.unit import Unit, UnitView
 
 T = TypeVar("T")
@@ -24,7 +29,7 @@ class SyncContext(UnitView):
 
     def __init__(self, unit: Unit, port: LinkPort) -> None:
         super().__init__(unit, port)
-        self._waiting: dict[Future[Outcome], Callable[[], None]] = {}  # and how to give up
+        self._open: set[SyncHandle[Any]] = set()
 
     @overload
     def call(
@@ -62,8 +67,93 @@ class SyncContext(UnitView):
     ) -> Any:
         """As `Context.call`, blocking this thread."""
         params = self._call(target, task_type, business_key, payload, **options)
-        start = partial(self._port.start_call, params, self._call_deadline(params))
-        return value_of(self._wait(start, self._port.cancel_call), returns)
+        return self._hear(self._begin(params, returns, awaited=True))
+
+    @overload
+    def start(
+        self,
+        target: str,
+        task_type: str,
+        business_key: str = "",
+        payload: Any = None,
+        *,
+        returns: type[T],
+        **options: Unpack[CallOptions],
+    ) -> SyncHandle[T]: ...
+
+    @overload
+    def start(
+        self,
+        target: str,
+        task_type: str,
+        business_key: str = "",
+        payload: Any = None,
+        *,
+        returns: Any = None,
+        **options: Unpack[CallOptions],
+    ) -> SyncHandle[Any]: ...
+
+    def start(
+        self,
+        target: str,
+        task_type: str,
+        business_key: str = "",
+        payload: Any = None,
+        *,
+        returns: Any = None,
+        **options: Unpack[CallOptions],
+    ) -> SyncHandle[Any]:
+        """As `Context.start`; `handle.result()` blocks this thread."""
+        params = self._call(target, task_type, business_key, payload, **options)
+        return self._begin(params, returns, awaited=False)
+
+    @overload
+    def wait_for(
+        self,
+        name: str,
+        *,
+        about: str | None = None,
+        from_agent: str = "",
+        timeout: float | None = None,
+        returns: type[T],
+    ) -> T: ...
+
+    @overload
+    def wait_for(
+        self,
+        name: str,
+        *,
+        about: str | None = None,
+        from_agent: str = "",
+        timeout: float | None = None,
+        returns: Any = None,
+    ) -> Any: ...
+
+    def wait_for(
+        self,
+        name: str,
+        *,
+        about: str | None = None,
+        from_agent: str = "",
+        timeout: float | None = None,
+        returns: Any = None,
+    ) -> Any:
+        """As `Context.wait_for`, blocking this thread."""
+        return self._hear(self._begin(self._wait_for(name, about, from_agent, timeout), returns, awaited=True))
+
+    def signal(self, name: str, *, about: str | None = None, value: Any = None, to: str = "") -> None:
+        """As `Context.signal`, blocking this thread."""
+        self._hear(self._begin(self._signal(name, about, value, to), None, awaited=True))
+
+    def first(self, *handles: SyncHandle[T]) -> T:
+        """As `Context.first`, of handles, blocking this thread."""
+        check_first(handles, (SyncHandle,), "handles of this context")
+        try:
+            wait_any(self._port, handles)
+            return next(handle for handle in handles if handle.done).value()
+        finally:
+            for handle in handles:
+                handle.cancel()
 
     def lock(
         self, *names: str, mode: LockMode = "exclusive", timeout: float | None = None, scope: LockScope = "message"
@@ -72,24 +162,41 @@ class SyncContext(UnitView):
         return SyncLocking(self._unit, self._port, *self._lock(names, mode, timeout, scope), self._wait)
 
     def interrupt(self) -> None:
-        """End what waits, calls and requests for locks: the unit was told to stop.
+        """End what is open: the unit was told to stop. The handler sees `CallFailed` with code `cancelled`."""
+        for handle in list(self._open):
+            handle.interrupt()
 
-        The handler sees `CallFailed` with code `cancelled`.
-        """
-        for answered, give_up in list(self._waiting.items()):
-            give_up()
-            _settle(answered, failure("cancelled", sent=True, detail="the unit was told to stop"))
+    def end(self) -> None:
+        """The handler has ended: cancel what it has started and not waited for. For whoever runs handlers."""
+        with contextlib.suppress(LinkDown):  # the process is leaving, and nothing of it goes on
+            for handle in list(self._open):
+                handle.cancel()
+
+    def _begin(
+        self, params: CallParams | WaitForParams | SignalParams, returns: Any, *, awaited: bool
+    ) -> SyncHandle[Any]:
+        if not awaited:
+            params = msgspec.structs.replace(params, awaited=False)
+        deadline = self._unit.deadline if isinstance(params, SignalParams) else self._call_deadline(params)
+        return self._open_handle(partial(self._port.start_call, params, deadline), self._port.cancel_call, returns)
 
     def _wait(self, start: Callable[[Done], str], give_up: Callable[[str], None]) -> Outcome:
-        answered: Future[Outcome] = Future()
-        request_id = start(lambda outcome: _settle(answered, outcome))
-        self._waiting[answered] = partial(give_up, request_id)
-        try:
-            if self._unit.told == "cancel":
-                self.interrupt()
-            return answered.result()
-        finally:
-            del self._waiting[answered]
+        return self._open_handle(start, give_up, None).answered.result()
+
+    def _open_handle(
+        self, start: Callable[[Done], str], give_up: Callable[[str], None], returns: Any
+    ) -> SyncHandle[Any]:
+        handle = SyncHandle[Any](self._port, start, give_up, returns)
+        self._open.add(handle)
+        handle.answered.add_done_callback(lambda _answered: self._open.discard(handle))
+        if self._unit.told == "cancel":
+            handle.interrupt()
+        return handle
+
+    @staticmethod
+    def _hear(handle: SyncHandle[T]) -> T:
+        handle.answered.result()
+        return handle.value()
 
     @staticmethod
     def fake(answers: Answers | None = None, *, deadline: float = 30.0, **unit: Any) -> FakeSyncContext:
@@ -115,6 +222,11 @@ class FakeSyncContext(SyncContext):
         return self._fake.locks
 
     @property
+    def signals(self) -> list[MadeSignal]:
+        """The signals that were sent, in order."""
+        return self._fake.signals
+
+    @property
     def notes(self) -> list[str]:
         """The progress notes, in order."""
         return self._fake.notes
@@ -122,8 +234,3 @@ class FakeSyncContext(SyncContext):
     def pass_time(self, seconds: float) -> None:
         """Let time go by: the deadline comes nearer."""
         self._fake.pass_time(seconds)
-
-
-def _settle(answered: Future[Outcome], outcome: Outcome) -> None:
-    with contextlib.suppress(InvalidStateError):  # the other of two ends, in another thread, was first
-        answered.set_result(outcome)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from agentgate.model.link import CallParams, InvokeParams, LockParams, StopKind
+from agentgate.model.link import CallParams, InvokeParams, LockParams, SignalParams, StopKind, WaitForParams
 from agentgate.model.lock import LockMode, LockScope
 from agentgate.model.outcome import problem
 from agentgate.sdk.calling import CallOptions, call_failed, call_params, check_options, lock_params
+from agentgate.sdk.news import signal_params, wait_for_params
 from agentgate.sdk.port import LinkPort
 
 
@@ -107,18 +108,28 @@ class UnitView:
             **options,
         )
 
-    def _require_going_on(self) -> None:
-        """Raise `CallFailed` when this unit may begin nothing more."""
-        self._port.require_process()
-        unit = self._unit
-        if unit.ended:
-            raise call_failed(problem("lease_lost", detail=f"unit {unit.id} has ended; its context makes no calls"))
-        if unit.lost:
-            raise call_failed(problem("lease_lost", detail=f"unit {unit.id} has lost {unit.lost}"))
-        if unit.told == "cancel":
-            raise call_failed(problem("cancelled", detail=f"unit {unit.id} was told to stop"))
-        if self.expired:
-            raise call_failed(problem("deadline_exceeded", detail=f"the deadline of unit {unit.id} has passed"))
+    def _wait_for(self, name: str, about: str | None, from_agent: str, timeout: float | None) -> WaitForParams:
+        """The wait of this unit for a signal; about its own business key, if nothing is said."""
+        self._require_going_on()
+        return wait_for_params(
+            name,
+            about=self.business_key if about is None else about,
+            from_agent=from_agent,
+            timeout=timeout if timeout is None else min(timeout, self.deadline),
+            token=self._unit.params.token,
+        )
+
+    def _signal(self, name: str, about: str | None, value: Any, to: str) -> SignalParams:
+        """A signal of this unit."""
+        self._require_going_on()
+        return signal_params(
+            name,
+            about=self.business_key if about is None else about,
+            value=value,
+            to=to,
+            token=self._unit.params.token,
+            bytes_max=self._port.payload_bytes_max,
+        )
 
     def _lock(
         self, names: tuple[str, ...], mode: LockMode, timeout: float | None, scope: LockScope
@@ -137,8 +148,21 @@ class UnitView:
             return params, self._unit.deadline
         return params, min(self._unit.deadline, self._port.now() + timeout * SPREAD_MOST)
 
-    def _call_deadline(self, params: CallParams) -> float:
-        """When the gate answers this call at the latest."""
+    def _require_going_on(self) -> None:
+        """Raise `CallFailed` when this unit may begin nothing more."""
+        self._port.require_process()
+        unit = self._unit
+        if unit.ended:
+            raise call_failed(problem("lease_lost", detail=f"unit {unit.id} has ended; its context begins nothing"))
+        if unit.lost:
+            raise call_failed(problem("lease_lost", detail=f"unit {unit.id} has lost {unit.lost}"))
+        if unit.told == "cancel":
+            raise call_failed(problem("cancelled", detail=f"unit {unit.id} was told to stop"))
+        if self.expired:
+            raise call_failed(problem("deadline_exceeded", detail=f"the deadline of unit {unit.id} has passed"))
+
+    def _call_deadline(self, params: CallParams | WaitForParams) -> float:
+        """When the gate answers this call, or ends this wait, at the latest."""
         if params.timeout_ms is None:
             return self._unit.deadline
         return min(self._unit.deadline, self._port.now() + params.timeout_ms / 1000)

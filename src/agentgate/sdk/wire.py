@@ -8,6 +8,7 @@ import msgspec
 
 from agentgate.errors import WireError
 from agentgate.model.link import Frame, ProtocolProblem
+from agentgate.model.outcome import Outcome, failure
 
 INVALID_PARAMS = -32602
 NO_SUCH_METHOD = -32601
@@ -70,3 +71,10 @@ def body(raw: msgspec.Raw | msgspec.UnsetType, as_type: type[T]) -> T:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise WireError(f"not a valid {as_type.__name__}: {error}") from error
     return decoded
+
+
+def outcome(frame: Frame) -> Outcome:
+    """What a response says that a request came to."""
+    if frame.error is not None:
+        return failure("internal", sent=True, detail=f"the gate refused the message: {frame.error.message}")
+    return body(frame.result, Outcome)

@@ -63,6 +63,10 @@ def _outcomes(source: Source) -> dict[str, int]:
     return {code or "ok": count for code, count in source.counters.outcomes.items()}
 
 
+def _signal_waits(source: Source) -> dict[str, int]:
+    return {code or "ok": count for code, count in source.counters.waits.items()}
+
+
 def _breakers(source: Source) -> Counter[str]:
     now = source.view.clock.now()
     return Counter(breaker.state for breaker in source.view.gateway.policies.breakers.states(now))
@@ -125,6 +129,21 @@ ROWS: Final[tuple[Row, ...]] = (
     Row("checks", "counter", "Checks asked about an unknown outcome",
         "It grows while `outcome_unknown` does: the checks fail or do not know either.",
         lambda source: source.counters.checks),
+    Row("signals", "counter", "Signals that were taken",
+        "Never by itself; far more than waits: agents say what nobody needs.",
+        lambda source: source.counters.signals),
+    Row("signals_expired", "counter", "Signals that nobody came for",
+        "It grows: a name or an object does not fit between two agents, or nobody listens any more.",
+        lambda source: source.view.gateway.signals.book.expired),
+    Row("signals_kept", "gauge", "Signals that wait for somebody",
+        "It only grows: as `signals_expired`, before it shows there.",
+        lambda source: source.view.gateway.signals.book.kept),
+    Row("signal_waits", "counter", "Waits for signals by how they ended; `ok` is a signal",
+        "`needs_human` grows: news do not come. `promise_broken` grows: a skill ends without what it promises.",
+        _signal_waits, "code"),
+    Row("signal_waits_open", "gauge", "Waits for signals now",
+        "It stays high while `signals` stands still: agents wait for one another.",
+        lambda source: source.view.gateway.signals.book.waiting),
     Row("protocol_errors", "counter", "Frames that broke the protocol",
         "Any: a home-made client is wrong, or something else speaks to the port.",
         lambda source: source.counters.protocol_errors),
@@ -164,7 +183,7 @@ ROWS: Final[tuple[Row, ...]] = (
     Row("running_units", "gauge", "Units at work, or waiting for calls of their own",
         "It only grows: handlers hang.",
         lambda source: len(source.view.gateway.units)),
-    Row("resting_units", "gauge", "Units that wait for calls of their own and hold no slot meanwhile",
+    Row("resting_units", "gauge", "Units that wait, for calls of their own or for signals, and hold no slot meanwhile",
         "Close to `running_units` for minutes: chains wait for a target that is slow; `agentgate chains` shows whose.",
         _resting),
     Row("waiting_units", "gauge", "Units in the wait graph: those that wait for somebody",

@@ -18,6 +18,7 @@ End = Literal[
     "hang",  # until it is told to stop
     "die",  # its process dies under it
 ]
+News = Literal["", "tell", "hear"]
 FAULTY_ENDS: tuple[End, ...] = tuple(end for end in get_args(End) if end != "answer")
 
 # Without faults most units answer; the rest is everyday business.
@@ -30,6 +31,7 @@ CHILDREN_SHARE_BY_DEPTH = (0.35, 0.15)  # of the units at this depth; deeper one
 CHILDREN_MAX = 3
 LOOP_SHARE = 0.03  # of the units with children: one child is the unit's own work again
 FORGIVING_SHARE = 0.8  # of the units: they go on when a child fails
+NEWS_SHARE = 0.08  # of the units: one says something about its order, and as many wait for such news
 STUBBORN_SHARE = 0.2  # of the units that are told to stop: they go on for a while
 
 
@@ -78,6 +80,7 @@ class Plan:
     end: End = "answer"
     effect_first: bool = True  # whether a write's effect is there before an end other than an answer
     stubborn_s: float = 0.0
+    news: News = ""  # before it calls anybody
 
 
 def draw_task(draws: random.Random) -> Task:
@@ -96,6 +99,7 @@ def draw_plan(draws: random.Random, targets: Sequence[str], *, depth: int, fault
         end=_draw_end(draws, fault_share),
         effect_first=draws.choice((True, False)),
         stubborn_s=draws.uniform(0, 3) if draws.random() < STUBBORN_SHARE else 0.0,
+        news=draws.choices(("tell", "hear", ""), (NEWS_SHARE, NEWS_SHARE, 1 - 2 * NEWS_SHARE))[0],
     )
 
 

@@ -7,6 +7,7 @@ happened twice. A unit may end in every way a handler can end (`plan.End`), dyin
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from agentgate.testing.plan import TASKS, Child, Plan, Task, draw_plan
 from agentgate.testing.witness import Asked, Key, Run, Witness
 
 HANG_LOOK_S = 0.25  # how often a hanging unit looks whether it is told to stop
+NEWS = "seen"
+NEWS_S = 1.0  # how long a unit waits for news; others of its order run about as long
 HANG_S_MAX = 60.0  # beyond any deadline: then even a unit that nobody tells comes to an end
 
 
@@ -142,6 +145,7 @@ class ScriptedUnit:
 
     async def _follow(self, plan: Plan) -> Receipt:
         await asyncio.sleep(plan.before_s)
+        await self._exchange_news(plan)
         await self._call_children(plan)
         if plan.effect_first and plan.end not in ("rejected", "later") and not (self._order.clean and _fails(plan)):
             self._take_effect()
@@ -175,6 +179,18 @@ class ScriptedUnit:
         if plan.effect_first:
             return self._answer()
         raise RuntimeError("told to stop, and stopped")
+
+    async def _exchange_news(self, plan: Plan) -> None:
+        """Units of one order may hear of one another; no news is an ordinary end."""
+        ctx, witness = self._ctx, self._life.witness
+        order = ctx.business_key.partition("/")[0]
+        with contextlib.suppress(CallFailed):
+            if plan.news == "tell":
+                witness.news_told(ctx.unit, order)
+                await ctx.signal(NEWS, about=order, value=ctx.unit)
+            elif plan.news == "hear":
+                self._run.has_called = True  # it rests meanwhile, as with a call
+                witness.news_heard(ctx.unit, order, await ctx.wait_for(NEWS, about=order, timeout=NEWS_S))
 
     async def _call_children(self, plan: Plan) -> None:
         if plan.gathered and plan.children:

@@ -75,6 +75,8 @@ class WithinLimits(Checker):
             "units": len(gateway.units),
             "flights": len(gateway.flights),
             "waits": len(gateway.resting),
+            "declared waits": len(gateway.awaiting.open_waits()),
+            "waits for signals": gateway.signals.book.waiting,
             **{f"parked at {name}": len(parking) for name, parking in gateway.parkings.items()},
             **{f"calls of {peer.instance}": len(peer.calls) for peer in gateway.peers.connected},
         }

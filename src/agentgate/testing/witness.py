@@ -121,6 +121,7 @@ class Witness:
         self.runs: dict[str, Run] = {}
         self.runs_by_key: dict[Key, list[Run]] = {}
         self.live_runs: dict[str, Run] = {}
+        self.news: dict[object, str] = {}  # the units that said something, and about which order
         self.asked: list[Asked] = []
         self.waiting: dict[int, Asked] = {}  # in order of start
         self.broken: Broken | None = None
@@ -171,6 +172,16 @@ class Witness:
         self.log(run.instance, f"EFFECT {run.unit} {run.key.shown}")
         for hook in self.hooks.effect:
             hook(effect)
+
+    def news_told(self, unit: str, order: str) -> None:
+        """A unit says something about its order."""
+        self.news[unit] = order
+
+    def news_heard(self, unit: str, order: str, teller: object) -> None:
+        """A unit has waited for such news, and got those of another."""
+        self.log(unit, f"has heard of {teller}")
+        if self.news.get(teller) != order:
+            self.fail(0, f"{unit} has heard of {teller}, which said nothing about {order}")
 
     def call_started(self, asked: Asked) -> Asked:
         """Somebody calls."""

@@ -77,6 +77,7 @@ class ClaimKey:
             span_id=self._chance.token_hex(SPAN_ID_BYTES),
             output_schema=skill.output_schema if skill is not None else None,
             rests=skill is not None and skill.rests,
+            promises=skill.promises if skill is not None else (),
         )
         self._units.add(unit)
         return unit

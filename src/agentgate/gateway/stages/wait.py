@@ -29,8 +29,9 @@ class Wait:
         self._waits = parts.waits
 
     def __call__(self, passage: Passage, onward: Onward) -> Awaitable[Outcome]:
-        """Go onward; nobody waits for a root call but its client."""
-        return self._during(passage, onward) if passage.call.parent_unit else onward(passage)
+        """Go onward; nobody waits for a root call but its client, or for one that its unit has only started."""
+        call = passage.call
+        return self._during(passage, onward) if call.parent_unit and call.awaited else onward(passage)
 
     async def _during(self, passage: Passage, onward: Onward) -> Outcome:
         wait = self._waits.open(passage)

@@ -1,0 +1,80 @@
+"""Promises: who may send a signal that was promised, and when nobody will."""
+
+from __future__ import annotations
+
+from agentgate.core.promises import Promise, Promiser, Promises
+
+GRACE_S = 5.0
+DONE_O1 = Promise("t", "review", "done", "o1")
+
+
+def review(unit: str, about: str = "o1", *names: str, agent: str = "review", tenant: str = "t") -> Promiser:
+    return Promiser(unit, tenant, agent, about, set(names or ("done",)))
+
+
+def opened(*promisers: Promiser) -> Promises:
+    promises = Promises(GRACE_S)
+    for promiser in promisers:
+        promises.opened(promiser)
+    return promises
+
+
+def test_open_units_of_the_name_and_object_are_candidates() -> None:
+    """4.4: tenant, name and object have to fit, and the agent if one is asked for; no object means any."""
+    promises = opened(review("u1"), review("u2", "o2"), review("u3", agent="audit"), review("u4", tenant="other"))
+    assert promises.candidates("t", "done", "o1", "") == ("u1", "u3")
+    assert promises.candidates("t", "done", "o1", "audit") == ("u3",)
+    assert promises.candidates("t", "done", "", "") == ("u1", "u3", "u2")
+    assert promises.candidates("t", "begun", "", "") == promises.candidates("t", "done", "o3", "") == ()
+
+
+def test_who_has_kept_its_promise_is_no_candidate() -> None:
+    """4.4: having signalled, it will not be the one; about something else it has not kept it."""
+    promises = opened(review("u1"))
+    promises.sent("u1", "done", "o2")
+    promises.sent("u1", "begun", "o1")
+    promises.sent("stranger", "done", "o1")
+    assert promises.candidates("t", "done", "o1", "") == ("u1",)
+    promises.sent("u1", "done", "o1")
+    promises.sent("u1", "done", "o1")
+    assert promises.candidates("t", "done", "o1", "") == ()
+    assert promises.ended("u1", 1.0, final=True) == []
+
+
+def test_a_final_end_without_it_breaks_the_promise() -> None:
+    """4.4: what it has sent is kept, what it has not is broken; a unit ends once."""
+    promises = opened(review("u1", "o1", "begun", "done"))
+    promises.sent("u1", "begun", "o1")
+    assert promises.ended("u1", 1.0, final=True) == [DONE_O1]
+    assert promises.ended("u1", 1.0, final=True) == []
+    assert len(promises) == 0
+    assert "u1" not in promises
+
+
+def test_another_unit_of_the_agent_may_still_keep_it() -> None:
+    """4.4: as long as one of them is at work on the object; another agent's unit does not count."""
+    promises = opened(review("u1"), review("u2"), review("u3", agent="audit"))
+    assert promises.ended("u1", 1.0, final=True) == []
+    assert promises.ended("u2", 2.0, final=True) == [DONE_O1]
+    assert "u3" in promises
+
+
+def test_an_end_that_is_not_final_leaves_time_for_another_attempt() -> None:
+    """4.1, 4.4: the gate may run it again; the promise is broken if nobody has taken it up within the grace."""
+    promises = opened(review("u1"), review("u9", "o9"))
+    assert promises.next_deadline() is None
+    assert promises.ended("u1", 1.0, final=False) == promises.ended("u9", 2.0, final=False) == []
+    assert promises.next_deadline() == 1.0 + GRACE_S
+    promises.opened(review("u2"))
+    assert promises.tick(5.9) == promises.tick(6.0) == []
+    assert promises.tick(7.0) == [Promise("t", "review", "done", "o9")]
+    assert promises.ended("u2", 8.0, final=True) == [DONE_O1]
+    assert promises.next_deadline() is None
+
+
+def test_a_unit_that_opens_again_is_known_by_what_is_said_last() -> None:
+    """4.5: after a restart of the gate its process reports it; nothing is counted twice."""
+    promises = opened(review("u1"), review("u1", "o2"))
+    assert promises.candidates("t", "done", "", "") == ("u1",)
+    assert promises.candidates("t", "done", "o1", "") == ()
+    assert len(promises) == 1
