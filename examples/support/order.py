@@ -75,7 +75,7 @@ async def reviewed(order: Order, ctx: Context) -> Verdict:
     """What review says; for a large order, as soon as it has seen the papers."""
     if order.total_eur < LARGE_EUR:
         return await ctx.call("review_agent", "review", order.id, order, effect="read", returns=Verdict)
-    ctx.start("review_agent", "review_papers", order.id, order, effect="read")
+    _ = ctx.start("review_agent", "review_papers", order.id, order, effect="read")
     if not trouble.strikes(f"papers {order.id}", 0.3):
         await ctx.signal("papers.sent", value=f"passport of {order.customer}", to="review_agent")
     return await ctx.wait_for("review.finished", from_agent="review_agent", timeout=REVIEW_S, returns=Verdict)
