@@ -25,11 +25,12 @@ def test_a_key_is_shown_as_its_parts() -> None:
     [
         ({}, "shop:confirm:order_1:run"),
         ({"task_type": "check:confirm", "effect": "read"}, "shop:confirm:order_1:run"),
+        ({"task_type": "degraded:confirm", "effect": "read"}, "shop:confirm:order_1:run"),
         ({"task_type": "check:confirm", "effect": "read", "business_key": ""}, ""),
         ({"task_type": "look", "effect": "read"}, ""),
     ],
 )
-def test_a_check_is_told_the_key_it_asks_about(parts: dict[str, Any], told: str) -> None:
+def test_what_stands_beside_a_write_is_told_its_key(parts: dict[str, Any], told: str) -> None:
     """C4: a check can look for what was written under the key; any other read has none."""
     assert told_key(call(caller="shop", **parts)) == told
 

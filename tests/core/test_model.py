@@ -14,8 +14,10 @@ from agentgate.model import (
     Skill,
     Span,
     check_type,
+    degraded_type,
     failure,
     in_order,
+    served_type,
     unfolded,
 )
 
@@ -36,6 +38,7 @@ def test_a_card_knows_its_skills() -> None:
         (failure("deadline_exceeded"), "failed"),
         (failure("breaker_open"), "refused"),
         (failure("bad_request"), "refused"),
+        (failure("needs_human", sent=True), "failed"),
         (failure("outcome_unknown", sent=True), "unknown"),
     ],
 )
@@ -44,6 +47,13 @@ def test_an_outcome_says_what_it_is(outcome: Outcome, status: str) -> None:
     assert outcome.status == status
     assert outcome.ok == (status == "done")
     assert bool(outcome.code) == (not outcome.ok)
+
+
+def test_what_stands_beside_a_skill_has_its_name() -> None:
+    """C4, F6: a check and a degraded handler are called by names that lead back to their skill."""
+    assert (check_type("confirm"), degraded_type("confirm")) == ("check:confirm", "degraded:confirm")
+    names = ("check:confirm", "degraded:a:b", "confirm", "other:confirm")
+    assert [served_type(name) for name in names] == ["confirm", "a:b", "confirm", "other:confirm"]
 
 
 def test_a_time_to_wait_travels_in_whole_milliseconds() -> None:

@@ -24,8 +24,8 @@ def test_open_units_of_the_name_and_object_are_candidates() -> None:
     promises = opened(review("u1"), review("u2", "o2"), review("u3", agent="audit"), review("u4", tenant="other"))
     assert promises.candidates("t", "done", "o1", "") == ("u1", "u3")
     assert promises.candidates("t", "done", "o1", "audit") == ("u3",)
-    assert promises.candidates("t", "done", "", "") == ("u1", "u3", "u2")
-    assert promises.candidates("t", "begun", "", "") == promises.candidates("t", "done", "o3", "") == ()
+    assert promises.candidates("t", "done", "", "") == (), "it is about the object, not about nothing"
+    assert promises.candidates("t", "begun", "o1", "") == promises.candidates("t", "done", "o3", "") == ()
 
 
 def test_who_has_kept_its_promise_is_no_candidate() -> None:
@@ -75,6 +75,6 @@ def test_an_end_that_is_not_final_leaves_time_for_another_attempt() -> None:
 def test_a_unit_that_opens_again_is_known_by_what_is_said_last() -> None:
     """4.5: after a restart of the gate its process reports it; nothing is counted twice."""
     promises = opened(review("u1"), review("u1", "o2"))
-    assert promises.candidates("t", "done", "", "") == ("u1",)
+    assert promises.candidates("t", "done", "o2", "") == ("u1",)
     assert promises.candidates("t", "done", "o1", "") == ()
     assert len(promises) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from agentgate.core.promises import Promiser
 from agentgate.core.signals import RECENT_MAX, STALE_MIN, Received, Signal, SignalBook, SignalOptions, SignalWait
-from agentgate.model import Outcome
+from agentgate.model import Outcome, problem
 
 KEEP_S = 600.0
 _numbers = itertools.count(1)
@@ -174,6 +174,29 @@ def test_who_waits_for_a_broken_promise_is_told() -> None:
     assert signals.unit_ended("r1", 1.0, final=True) == [exactly]
     assert ends([exactly, anybody, other]) == [("promise_broken", None), ("open", None), ("open", None)]
     assert signals.groups(anybody) == ()
+
+
+def test_nobody_waits_for_its_own_promise() -> None:
+    """4.4: the wait graph is told of the others who may send it; if there are none, it may be anybody."""
+    signals = book()
+    wait = waiting("r1")
+    signals.wait(wait, 0.0)
+    signals.unit_opened(Promiser("r1", "t", "review", "o1", {"done"}))
+    assert signals.groups(wait) == ()
+    signals.unit_opened(Promiser("r2", "t", "audit", "o1", {"done"}))
+    assert signals.groups(wait) == (("r2",),)
+
+
+def test_a_wait_can_be_ended_from_outside() -> None:
+    """D3: it ends with what is said, once; that is remembered like any other end."""
+    signals = book()
+    wait, had = waiting(), waiting("u2")
+    signals.wait(wait, 0.0)
+    assert signals.release(wait.id, problem("deadlock")) is wait
+    assert signals.release(wait.id, problem("internal")) is None
+    assert signals.release(had.id, problem("deadlock")) is None
+    assert ends([wait]) == [("deadlock", None)]
+    assert (signals.get(wait.id), signals.waiting, signals.next_deadline()) == (wait, 0, None)
 
 
 def test_a_promise_in_grace_is_broken_by_time() -> None:

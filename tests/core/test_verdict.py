@@ -50,6 +50,11 @@ def test_a_deadline_that_passed_before_sending_blames_nobody(sent: bool, verdict
     assert verdict_of(failure("deadline_exceeded", sent=sent)) == verdict
 
 
+def test_a_degraded_answer_says_nothing_about_the_target() -> None:
+    """F6: it stands in for an answer that did not come."""
+    assert verdict_of(Outcome(value=1, degraded=True)) == "neutral"
+
+
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_every_code_has_a_verdict(code: str) -> None:
     """No error code falls through the table."""

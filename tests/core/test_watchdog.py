@@ -133,6 +133,32 @@ def test_a_lock_that_was_waited_for_is_progress_once() -> None:
     assert watched.look(120.0) == ["ask"]
 
 
+def test_news_that_were_waited_for_are_progress_once() -> None:
+    """D7: other news, or the same about another object, are something new."""
+    watched = Watched()
+    asked = [("sent", "o1"), ("sent", "o2"), ("done", "o2"), ("sent", "o1")]
+    for number, (name, about) in enumerate(asked):
+        wait = OpenWait(unit="u", kind="signal", aim=Outside(), target="a", task_type=name, business_key=about)
+        watched.graph.open(wait)
+        watched.end(wait, number * 10.0)
+    assert watched.look(39.9) == []
+    assert watched.look(40.0) == ["ask"]
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_wait_for_the_first_of_several_repeats_if_all_of_them_do(others: int) -> None:
+    """D7, 4.4: what was started again and is awaited later is no news; beside something new it is judged by that."""
+    watched = Watched()
+    poll(watched, 1.0)
+    again = OpenWait(unit="u", kind="call", aim=Outside())
+    assert watched.dog.asks(again, call(), 5.0)
+    parts = (again, *(OpenWait(unit="u", kind="signal", aim=Outside()) for _ in range(others)))
+    first = OpenWait(unit="u", kind="first", aim=Outside(), parts=parts)
+    watched.graph.open(first)
+    assert watched.look(21.0) == ([] if others else ["ask"])
+    assert watched.dog.repeated("u") == ([] if others else [first])
+
+
 def test_a_unit_that_asks_the_same_again_and_again_is_woken_first() -> None:
     """D7, F63: the repeated wait is ended, the next one refused, and after one more time-out the unit is given up."""
     watched = Watched()

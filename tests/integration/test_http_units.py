@@ -11,6 +11,8 @@ import pytest
 
 from agentgate import CallFailed, Gate
 from agentgate.core.breaker import BreakerOptions
+from agentgate.core.watchdog import WatchdogOptions
+from agentgate.gateway.options import CallOptions
 from tests.integration.http_agents import (
     QUICK,
     called,
@@ -143,6 +145,25 @@ def asking_itself(gate: RunningGate) -> Behaviour:
                 await visit.say(ok())
 
     return behave
+
+
+@realtime
+async def test_a_write_that_hangs_is_given_up_by_its_time_alone() -> None:
+    """D7: nobody can ask an HTTP agent how its unit is; three times its time-out, and its caller has the state."""
+    opens = asyncio.Event()
+    quick = replace(QUICK, watchdog=WatchdogOptions(look_s=0.05), calls=CallOptions(stop_grace_s=0.1))
+    async with (
+        wild_server(slow("sell", opens)) as server,
+        quick_gate(quick) as gate,
+        Gate(gate.url, name="shop") as shop,
+    ):
+        await registered(gate, server, skills=[{"task_type": "sell", "timeout_s": 0.2}])
+        error = await failing(shop, "sell")
+        assert (error.code, error.sent) == ("needs_human", True)
+        assert (await failing(shop, "sell")).code == "in_progress"
+        opens.set()
+        await nothing_held(gate)
+        assert await shop.call("stock", "sell", "o1", {"n": 1}) == "answered"
 
 
 @pytest.mark.parametrize(("rests", "status"), [(True, 200), (False, 409)])

@@ -107,6 +107,10 @@ BAD_CARDS = [
     (card("a", version="1\n"), "the version is '1\\n'; it may not be empty or begin or end with white space"),
     (card("a", "b", "b"), "the card declares 'b' twice"),
     (card("a", "check:b"), "'check:b' is the name of a check, and a check has to be declared a read"),
+    (
+        card("a", "degraded:b"),
+        "'degraded:b' is the name of a degraded handler, and a degraded handler has to be declared a read",
+    ),
     (card("a", "b\t"), "a task type is 'b\\t'; it may not be empty or begin or end with white space"),
     (card("a", *map(str, range(201))), "the card has 201 skills, at most 200 are allowed"),
     (

@@ -38,13 +38,14 @@ async def gate_of(*agents: Agent, **options: Any) -> AsyncIterator[LocalGate]:
     async with local_gate(*agents, settings=Settings(signals=SignalOptions(**options))) as gate:
         yield gate
         await asyncio.sleep(60)
-        assert left_over(gate.platform.gateway) == [0, 0, 0, 0, 0]
+        assert left_over(gate.platform.gateway) == [0, 0, 0, 0, 0, 0]
 
 
 def left_over(gateway: Gateway) -> list[int]:
     book = gateway.signals.book
     promises, waits = book._promises, book._waits  # noqa: SLF001 - all of it
-    return [book.waiting, len(promises), len(waits), len(gateway.awaiting.open_waits()), len(gateway.resting)]
+    declared, graph = gateway.awaiting.open_waits(), gateway.policies.graph
+    return [book.waiting, len(promises), len(waits), len(declared), len(gateway.resting), len(graph)]
 
 
 async def refused(awaited: Awaitable[Any]) -> CallFailed:

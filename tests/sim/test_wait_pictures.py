@@ -17,7 +17,8 @@ from tests.sim.wire_peer import Invoked, WirePeer, gate, play
 
 BLOCK = Skill(task_type="block")
 SIGN = Skill(task_type="sign", exclusive="business_key")
-SKILLS = (BLOCK, SIGN)
+TELL = Skill(task_type="tell", promises=("told",))
+SKILLS = (BLOCK, SIGN, TELL)
 
 
 def of(tenant: str) -> Identity:
@@ -121,6 +122,39 @@ def test_a_wait_says_how_it_waits_now() -> None:
             await asyncio.sleep(0.1)
             ask(b, "a", "block", "o5")
             assert await kinds() == [("a", "call"), ("a", "slot"), ("shop", "call")]
+
+    play(story)
+
+
+def test_what_was_begun_earlier_is_shown_while_it_is_waited_for() -> None:
+    """D4, 4.4: a started call by how it waits now; news by who may send them; the first of several by all of those."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            a, b = peer(platform, "a"), peer(platform, "b")
+            shop = client(platform)
+            ask(shop, "a", "block", "o1")
+            ask(shop, "b", "tell", "o1")
+            in_a, in_b = await a.next(), await b.next()
+            token = in_a.params.token
+            _ = a.ask("call", "c1", target="b", task_type="block", business_key="o2", token=token, awaited=False)
+            _ = a.ask("wait_for", "n1", name="told", about="o1", from_agent="b", token=token, awaited=False)
+
+            async def lines(*any_of: str) -> list[Any]:
+                await asyncio.sleep(0.1)
+                a.send(method="wait", params={"id": "w1", "any_of": any_of})
+                waits = (await pictures(platform).take("default")).waits
+                a.send(method="unwait", params={"id": "w1"})
+                return [(line(wait), wait.key, wait.certain) for wait in waits if wait.waiter.unit]
+
+            queued = ("a(o1)", "slot", "b", "o2", ["b(o1)"])
+            assert await lines("over") == []
+            assert await lines("c1") == [(queued, "a:block:o2:run", True)]
+            assert await lines("n1") == [(("a(o1)", "signal", "b", "o1", ["b(o1)"]), "", False)]
+            assert await lines("c1", "n1") == [(("a(o1)", "first", "b", "o2, o1", ["b(o1)"]), "", False)]
+            b.answer(in_b, "told")
+            await b.next()
+            assert await lines("c1") == [(("a(o1)", "call", "b", "o2", ["b(o2)"]), "a:block:o2:run", True)]
 
     play(story)
 

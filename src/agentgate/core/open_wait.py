@@ -74,7 +74,7 @@ class OpenWait(Struct, eq=False, kw_only=True):
 
     `target`, `task_type`, `business_key`, `trace_id` and `span_id` are what is shown. `behind` is set by each check:
     it cannot end before a knot elsewhere is undone. `number` tells it from all others: the graph numbers them as they
-    open.
+    open. `parts`: of a wait for the first of several things to end, what a wait for each of them would be.
     """
 
     unit: str
@@ -90,6 +90,7 @@ class OpenWait(Struct, eq=False, kw_only=True):
     span_id: str = ""
     behind: bool = False
     number: int = 0
+    parts: tuple[OpenWait, ...] = ()
 
     def release(self, problem: Problem) -> None:
         """End it now, with this answer to whoever waits; the part that has opened it says how."""

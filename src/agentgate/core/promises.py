@@ -103,12 +103,8 @@ class Promises:
         return any(promiser.agent == promise.agent for promiser in units.values())
 
     def candidates(self, tenant: str, name: str, about: str, agent: str) -> tuple[str, ...]:
-        """The units that may send it; without `about` whatever they work on, without `agent` whoever they belong to."""
-        if about:
-            found = list(self._about(tenant, name, about).values())
-        else:
-            by_about = self._candidates.get((tenant, name), {})
-            found = [promiser for units in by_about.values() for promiser in units.values()]
+        """The units that will send just this; without `agent` whoever they belong to."""
+        found = self._about(tenant, name, about).values()
         return tuple(promiser.unit for promiser in found if agent in ("", promiser.agent))
 
     def _about(self, tenant: str, name: str, about: str) -> dict[str, Promiser]:

@@ -14,11 +14,12 @@ and object, if the wait names no other agent as its sender (`from_agent`), and t
   unit has ended, or its process says that it has it.
 - A wait ends with the value of a signal; with `needs_human` when its time is over: nobody was too slow here that could
   be asked again, the business did not go on (D10); with `promise_broken` when it names the agent, and all units of that
-  agent that had promised the signal about this object have ended without it (`core.promises`); with its unit.
+  agent that had promised the signal about this object have ended without it (`core.promises`); with its unit; with
+  what `release` says, when the others of a knot could not go on otherwise.
 - At a bound the new one is refused with `overloaded`, and what was accepted stays: signals are never forgotten early.
 
-Who may send what somebody waits for is told by `groups`, for the wait graph: the open units that have promised it. If
-none has, it may be anybody, and the wait counts as one for the world outside.
+Who may send what somebody waits for is told by `groups`, for the wait graph: the other open units that have promised
+it. If none has, it may be anybody, and the wait counts as one for the world outside.
 
 How it works. Open waits and kept signals stand by topic (tenant, name, object); a topic is dropped with the last of
 them. Kept signals all live equally long, so they stand in the order of their end. The ids of received signals are
@@ -216,9 +217,17 @@ class SignalBook:
             return None
         return self._end(wait, failure("cancelled", sent=True))
 
+    def release(self, wait_id: WaitId, error: Problem) -> SignalWait | None:
+        """End a wait with this instead of a signal; the answer is the wait, if it was open."""
+        wait = self._waits.get(wait_id)
+        if wait is None or wait.outcome is not None:
+            return None
+        return self._end(wait, Outcome(error=error))
+
     def groups(self, wait: SignalWait) -> Sequence[tuple[str, ...]]:
-        """For the wait graph: the units of which one may send it; () when that may be anybody."""
-        found = self._promises.candidates(wait.tenant, wait.name, wait.about, wait.from_agent)
+        """For the wait graph: the other units of which one may send it; () when that may be anybody."""
+        candidates = self._promises.candidates(wait.tenant, wait.name, wait.about, wait.from_agent)
+        found = tuple(unit for unit in candidates if unit != wait.unit)
         return (found,) if found else ()
 
     # Signals

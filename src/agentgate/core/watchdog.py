@@ -3,8 +3,8 @@
 Decides when the process of a unit is asked how it is, and when a unit is given up. The rules (D7, DESIGN 4.4):
 
 - Progress is a progress note that the unit has not given before, a call that it has not made before, a result that it
-  has not had before, or the end of a wait for a lock that it has not waited for before. A sign of life of its process
-  is none, nor is asking the same again for the same answer.
+  has not had before, or the end of a wait for a lock or a signal that it has not waited for before. A sign of life of
+  its process is none, nor is asking the same again for the same answer.
 - A unit is watched from its time-out on; who answers in time costs nothing. After `quiet_factor` times its time-out
   without progress its process is asked (*ask*).
 - A process that answers that its handlers' event loop is blocked is told apart from one whose handler is stuck: its
@@ -80,7 +80,7 @@ _ACTIONS: Final[dict[State, Action]] = {"asked": "ask", "woken": "wake", "releas
 _MORE: Final[dict[State, float]] = {"stuck": 1.0, "blocked": 2.0, "woken": 1.0}  # time-outs; any other state: no end
 
 NO_PROGRESS: Final = "no_progress"  # the code of waits that were ended because they repeat
-NO_CALLS: Final = frozenset({"lock", "signal"})  # kinds of waits that are not for a call
+NO_CALLS: Final = frozenset({"lock", "signal", "first"})  # kinds of waits that are not for one call
 SEEN_MAX: Final = 256  # notes, calls and results remembered of a unit: five times the calls that a chain allows it
 
 
@@ -125,6 +125,10 @@ class _Watch(Struct, eq=False):
     is_repeating: bool = False
     seen: BoundedMap[tuple[str, ...], None] = field(default_factory=lambda: BoundedMap(SEEN_MAX))
     repeats: set[OpenWait] = field(default_factory=set)  # open waits for what was asked before
+
+    def has_asked(self, wait: OpenWait) -> bool:
+        """Whether everything that this wait is for was asked before."""
+        return self.repeats.issuperset(wait.parts or (wait,))
 
 
 class Watchdog:
@@ -182,7 +186,7 @@ class Watchdog:
         if watch is not None:
             watch.repeats.discard(wait)
             if wait.kind in NO_CALLS:
-                self._saw(watch, (wait.kind, wait.target), now)
+                self._saw(watch, (wait.kind, wait.target, wait.task_type, wait.business_key), now)
 
     def heard(self, unit: str, lag_s: float, now: float) -> bool:
         """Its process has answered, or given a sign of life after it was asked; True: its event loop is blocked."""
@@ -195,8 +199,8 @@ class Watchdog:
 
     def repeated(self, unit: str) -> list[OpenWait]:
         """The waits of a watched unit for what it has asked before."""
-        repeats = self._watches[unit].repeats
-        return [wait for wait in self._graph.of(unit) if wait in repeats]
+        watch = self._watches[unit]
+        return [wait for wait in self._graph.of(unit) if watch.has_asked(wait)]
 
     def tick(self, now: float) -> list[Step]:
         """What has to be done now, in the order in which the units came to be watched."""
@@ -204,7 +208,7 @@ class Watchdog:
         for unit, watch in self._watches.items():
             if now < watch.until:
                 continue
-            if any(wait not in watch.repeats for wait in self._graph.of(unit)):
+            if not all(map(watch.has_asked, self._graph.of(unit))):
                 continue
             self._enter(watch, "repeating" if watch.is_repeating else "quiet", now)
             steps.append(Step(unit, _ACTIONS[watch.state], now - watch.moved_at))

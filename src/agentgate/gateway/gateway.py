@@ -130,7 +130,7 @@ class Gateway(Service):
             options=options.calls,
         )
         self.signals = self._make_signals()
-        self.awaiting = Awaiting(self.signals, self.resting)
+        self.awaiting = Awaiting(self.signals, self.waits, clock)
         self._link = self._make_link(lifetime.epoch, schemas)
         self._reach.dispatch = self._make_http_dispatch(schemas)
         self.front = self._make_front()

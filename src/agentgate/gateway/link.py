@@ -120,7 +120,7 @@ class LinkService:
         self._left = left
         self._options = options
         self.is_stopping = False
-        self._route_texts = RouteTexts(directory)
+        self._routes = RouteTexts(directory)
         self.signals = signals
         self.awaiting = awaiting
         self.counters = counters
@@ -328,7 +328,7 @@ class LinkService:
 
     def routes(self, peer: Peer, version: int) -> msgspec.Raw:
         """The routes of its tenant, unless it has this version."""
-        return self._route_texts.since(version, peer.tenant)
+        return self._routes.of(peer.tenant, version)
 
     # Calls
 

@@ -208,9 +208,7 @@ class LockService:
             ticket=ticket,
             refuse=self._refuse,
         )
-        self._waits.begin(wait)
-        if (knot := self._waits.refusal(wait)) is not None and self._waits.enforces:
-            self._refuse(ticket, knot)
+        self._waits.begin_checked(wait)
 
     def _end_wait(self, ticket: LockTicket) -> None:
         wait = self._open.pop(ticket, None)

@@ -1,4 +1,4 @@
-"""The routes as they are sent to processes, written out once a version and tenant: they may be large."""
+"""The routes as they are sent: they may be large, and many ask for them at once, so they are written out once."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 class RouteTexts:
-    """Answers to `routes`."""
+    """The current version of each tenant's routes that somebody has asked for."""
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
         self._version = -1
         self._texts: dict[str, msgspec.Raw] = {}  # by tenant, of this version
 
-    def since(self, version: int, tenant: str) -> msgspec.Raw:
-        """The routes of a tenant; only their version, if that is the one that is known."""
+    def of(self, tenant: str, version: int) -> msgspec.Raw:
+        """The routes of a tenant, for one that has this version of them: without them, if that is the current one."""
         snapshot = self._directory.snapshot(tenant)
         if snapshot.version == version:
             return msgspec.Raw(frames.encode(Routes(version=version)))

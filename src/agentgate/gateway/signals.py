@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from agentgate.core.keys import name_flaw
+from agentgate.core.open_wait import Group, OpenWait
 from agentgate.core.policy import Admit, Park
 from agentgate.core.promises import Promiser
 from agentgate.core.signals import Signal, SignalBook, SignalWait, WaitId
@@ -43,6 +44,31 @@ if TYPE_CHECKING:
 SPREAD: Final = 0.15
 
 _wait_for = msgspec.json.Decoder(WaitForParams)
+
+
+class NewsWait(OpenWait, eq=False, kw_only=True):
+    """A unit's wait for a signal. Never certain: others than those who have promised it may send it."""
+
+    id: WaitId
+    end: Callable[[WaitId, Problem], None]
+
+    def release(self, problem: Problem) -> None:
+        """Its `wait_for` is answered with this."""
+        self.end(self.id, problem)
+
+
+class NewsAim:
+    """Those who may send it."""
+
+    __slots__ = ("_book", "_wait")
+
+    def __init__(self, book: SignalBook, wait: SignalWait) -> None:
+        self._book = book
+        self._wait = wait
+
+    def groups(self) -> Sequence[Group]:
+        """Any of them will do."""
+        return self._book.groups(self._wait)
 
 
 class Signals:
@@ -98,6 +124,26 @@ class Signals:
         refusal = unit if isinstance(unit, Problem) else self._wait(peer, request_id, params, unit)
         if refusal is not None:
             peer.respond(request_id, Outcome(error=refusal))
+
+    def open_wait(self, wait: SignalWait) -> NewsWait:
+        """An open wait as the wait graph takes it."""
+        unit = self._units.get(wait.unit)
+        assert unit is not None, "waits end with their units"
+        return NewsWait(
+            unit=wait.unit,
+            kind="signal",
+            aim=NewsAim(self.book, wait),
+            certain=False,
+            since=wait.since,
+            deadline=wait.deadline,
+            target=wait.from_agent or wait.name,
+            task_type=wait.name,
+            business_key=wait.about,
+            trace_id=unit.call.trace_id,
+            span_id=unit.span_id,
+            id=wait.id,
+            end=self._release,
+        )
 
     def forget(self, wait_id: WaitId) -> None:
         """Nobody is interested in the end of this wait any more."""
@@ -240,6 +286,11 @@ class Signals:
         if came_from.refused is not None or unit is None:
             return came_from.refused or problem("bad_request", detail="a signal belongs to a unit: send its token")
         return unit
+
+    def _release(self, wait_id: WaitId, error: Problem) -> None:
+        wait = self.book.release(wait_id, error)
+        if wait is not None:
+            self._conclude([wait])
 
     def _conclude(self, ended: Sequence[SignalWait]) -> None:
         for wait in ended:

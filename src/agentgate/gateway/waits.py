@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
 
 class CallWait(OpenWait, eq=False, kw_only=True):
-    """A unit's wait for one call; `ended_with` says why it was ended from outside."""
+    """A unit's wait for one call; `ended_with` says why it was ended from outside.
+
+    `task` is what carries the call, while it can be ended so. Of a call that its unit has only started this is no open
+    wait: it is what a declared wait names (`gateway/awaiting.py`).
+    """
 
     passage: Passage
     task: asyncio.Task[object] | None = None
@@ -73,8 +77,10 @@ class UnitWaits:
         units.listen(self)
         self.deadlocks = Deadlocks()
 
-    def open(self, passage: Passage) -> CallWait:
-        """The unit that makes this call begins to wait for it."""
+    def of(self, passage: Passage) -> CallWait:
+        """The wait of the unit that makes this call, whether it has begun or not."""
+        if passage.wait is not None:
+            return passage.wait
         call = passage.call
         wait = passage.wait = CallWait(
             unit=call.parent_unit,
@@ -88,10 +94,24 @@ class UnitWaits:
             trace_id=call.trace_id,
             span_id=call.span_id,
             passage=passage,
-            task=asyncio.current_task(),
         )
-        self.begin(wait)
         return wait
+
+    def open(self, passage: Passage) -> CallWait:
+        """A unit makes this call, and begins to wait for it, unless it has only started it."""
+        wait = self.of(passage)
+        wait.task = asyncio.current_task()
+        if passage.call.awaited:
+            self.begin(wait)
+        return wait
+
+    def leave(self, wait: CallWait) -> None:
+        """Its call has come to an end, whatever that is."""
+        wait.task = None
+        if wait.passage.call.awaited:
+            self.close(wait)
+        elif self._watching is not None:
+            self._watching.over(wait)
 
     def repeats(self, wait: CallWait) -> Problem | None:
         """Why its unit may not ask this once more; None: it may."""
@@ -116,6 +136,13 @@ class UnitWaits:
             self._graph.open(wait)
         self._resting.began(wait.unit)
 
+    def begin_checked(self, wait: OpenWait) -> None:
+        """As `begin`; one that would close a knot is ended at once."""
+        self.begin(wait)
+        knot = self.refusal(wait)
+        if knot is not None and self.enforces:
+            wait.release(knot)
+
     def close(self, wait: OpenWait) -> None:
         """It is over, whatever it came to."""
         if self._watching is not None:
@@ -138,9 +165,9 @@ class UnitWaits:
         self._graph.end(unit.id)
 
     def check(self, passage: Passage, kind: WaitKind) -> Problem | None:
-        """What is wrong with waiting like this; None: nothing, or nobody waits for this call but a client."""
+        """What is wrong with waiting like this; None: nothing, or no unit waits for this call from its first moment."""
         wait = passage.wait
-        if wait is None:
+        if wait is None or not passage.call.awaited:
             return None
         wait.kind = kind
         return self.refusal(wait)

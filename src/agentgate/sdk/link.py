@@ -75,6 +75,7 @@ class Link:
         self.payload_bytes_max = BYTES_MAX
         self.locks = HeldLocks()
         self._options = options or LinkOptions()
+        self.calls_max = self._options.calls.open_max
         self._connect = connect
         self._reconnect = Reconnect(self._options.reconnect, draw)
         skills = identity.card.skills if identity.card is not None else ()
@@ -114,11 +115,6 @@ class Link:
         call_id = self.next_call_id()
         self.open_call(call_id, params, deadline, done)
         return call_id
-
-    @property
-    def calls_max(self) -> int:
-        """How many calls may be open at once."""
-        return self._options.calls.open_max
 
     def next_call_id(self) -> str:
         """A new id; may be asked for from any thread."""

@@ -170,9 +170,7 @@ class _Exposure:
         return Wait(
             id=f"w{wait.number}" if wait.unit else f"c{wait.span_id}",
             waiter=self._waiter(wait),
-            kind=call_kind(wait.passage, self._gateway.policies.slots)
-            if isinstance(wait, CallWait | RootWait)
-            else wait.kind,
+            kind=wait.kind if (call := _call(wait)) is None else call_kind(call, self._gateway.policies.slots),
             target=plain(wait.target),
             task_type=wait.task_type,
             business_key=wait.business_key,
@@ -223,10 +221,16 @@ class _Exposure:
         return self._held[member]
 
 
+def _call(wait: OpenWait) -> Passage | None:
+    """The one call that is waited for, from its first moment or since later."""
+    only = wait.parts[0] if len(wait.parts) == 1 else wait
+    return only.passage if isinstance(only, CallWait | RootWait) else None
+
+
 def _key(wait: OpenWait) -> str:
     """The idempotency key of the call that is waited for; a read has none."""
-    passage = wait.passage if isinstance(wait, CallWait | RootWait) else None
-    return passage.key if passage is not None and passage.call.keyed else ""
+    call = _call(wait)
+    return call.key if call is not None and call.call.keyed else ""
 
 
 def _standing(knot: Knot, tenant: str) -> StandingKnot:

@@ -1,7 +1,8 @@
 """The wait of a unit for a call that it makes: opened once, and closed on every path.
 
 While it is open, the unit's slot is for others, and the wait graph knows of it. A wait that was found to close a knot
-later is ended here: the call comes to an outcome that says so, as if its target had answered it (`core.waits`).
+later is ended here: the call comes to an outcome that says so, as if its target had answered it (`core.waits`). A call
+that its unit has only started can be ended like this as well, while a declared wait names it (`gateway/awaiting.py`).
 """
 
 from __future__ import annotations
@@ -29,9 +30,8 @@ class Wait:
         self._waits = parts.waits
 
     def __call__(self, passage: Passage, onward: Onward) -> Awaitable[Outcome]:
-        """Go onward; nobody waits for a root call but its client, or for one that its unit has only started."""
-        call = passage.call
-        return self._during(passage, onward) if call.parent_unit and call.awaited else onward(passage)
+        """Go onward; nobody waits for a root call but its client."""
+        return self._during(passage, onward) if passage.call.parent_unit else onward(passage)
 
     async def _during(self, passage: Passage, onward: Onward) -> Outcome:
         wait = self._waits.open(passage)
@@ -44,6 +44,6 @@ class Wait:
                 raise
             outcome = passage.honest(Outcome(error=wait.ended_with))
         finally:
-            self._waits.close(wait)
+            self._waits.leave(wait)
         self._waits.came(wait, outcome)
         return outcome
