@@ -1,12 +1,12 @@
-"""Answers a greeting in kind."""
+"""Answers a greeting in kind, and words what others want to say. One thread, one thing at a time."""
 
 from __future__ import annotations
 
-from agentgate import Agent
-from shop import Note, Reply
-from trouble import Trouble, work
+from agentgate import Agent, CallFailed, SyncContext
+from shop import Mood, Note, Order, Reply
+from trouble import Trouble, work_alone
 
-agent = Agent("chit_chat_agent", tier="optional")
+agent = Agent("chit_chat_agent", tier="optional", concurrency=1)
 trouble = Trouble("chit_chat_agent")
 
 LINES = {
@@ -21,12 +21,22 @@ IN_ENGLISH = "Thank you for writing, a person will answer you today."
 
 
 @agent.handles("reply", effect="read")
-async def reply(note: Note) -> Reply:
+def reply(note: Note) -> Reply:
     """A friendly line for a customer who wrote more than an address."""
     if trouble.strikes(note.text, 0.05):
         raise ConnectionError("the model's server closed the connection")
-    await work(0.05, 0.15)
+    work_alone(0.05, 0.15)
     return Reply(LINES.get(note.country, IN_ENGLISH))
+
+
+@agent.handles("word", effect="read")
+def word(order: Order, ctx: SyncContext) -> Reply:
+    """A line that goes with a voucher, in a tone that suits the customer."""
+    try:
+        mood = ctx.call("sentiment_agent", "tone", f"tone for {order.id}", order, effect="read", returns=Mood).mood
+    except CallFailed:
+        mood = "calm"
+    return Reply("We are sorry." if mood == "unhappy" else "With our compliments.")
 
 
 if __name__ == "__main__":

@@ -33,8 +33,12 @@ class Effects:
 
     async def append(self, what: str, order_id: str, detail: str = "", *, sku: str = "", n: int = 0) -> None:
         """Do it: from here on it has happened."""
+        await asyncio.to_thread(self.append_now, what, order_id, detail, sku=sku, n=n)
+
+    def append_now(self, what: str, order_id: str, detail: str = "", *, sku: str = "", n: int = 0) -> None:
+        """As `append`, for handlers that are not async."""
         row = (time.time(), self._agent, os.getpid(), what, order_id, sku, n, detail)
-        await asyncio.to_thread(self._run, "INSERT INTO effects VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self._run("INSERT INTO effects VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     async def find(self, what: str, order_id: str) -> str | None:
         """The detail of an effect, or None if it did not happen."""

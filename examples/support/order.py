@@ -4,6 +4,9 @@
 
 A "no" for a business reason (sold out, not to be trusted) is an answer, not a failure: the order ends `declined`. When
 stock or review do not work, the order takes its degraded branch: it ends `back_ordered`, and the goods come later.
+
+Large orders are reviewed with the customer's papers at hand, and the two agents tell one another how far they are. In a
+run with faults the papers of some are kept until the review is finished, which waits for the papers.
 """
 
 from __future__ import annotations
@@ -15,17 +18,21 @@ from typing import TypeVar
 from agentgate import Agent, CallFailed, Context, OutcomeUnknown
 from effects import Effects
 from shop import Goods, Intent, Message, Mood, Note, Order, Receipt, Reply, Reservation, Sent, Status, Verdict, Voucher
+from trouble import Trouble
 
 T = TypeVar("T")
 
 agent = Agent("order_agent", tier="core", concurrency=48)
 effects = Effects("order_agent")
+trouble = Trouble("order_agent")
 
 NEEDS_NO_SHELF = ("GIFT", "BOOK")  # sent as a file
 PATIENCE_S = 2.0  # with agents that only make the message nicer
+LARGE_EUR = 800  # from here on review wants to see papers
+REVIEW_S = 15.0  # with papers; after it there is still time to tell the customer
 
 
-@agent.handles("confirm")
+@agent.handles("confirm", promises=["papers.sent"])
 async def confirm(order: Order, ctx: Context) -> Receipt:
     """Bring one order to its end and tell the customer."""
     note = Note(order.note, order.country)
@@ -42,7 +49,7 @@ async def decide(order: Order, ctx: Context) -> tuple[Status, str, str]:
     goods = None if order.sku.startswith(NEEDS_NO_SHELF) else Goods(order.id, order.sku, order.n)
     try:
         shelf = "" if goods is None else await reserve(goods, ctx)
-        verdict = await ctx.call("review_agent", "review", order.id, order, effect="read", returns=Verdict)
+        verdict = await reviewed(order, ctx)
         if not verdict.ok:
             if goods is not None:
                 await ctx.call("stock_agent", "release", order.id, goods)
@@ -62,6 +69,16 @@ async def decide(order: Order, ctx: Context) -> tuple[Status, str, str]:
 async def reserve(goods: Goods, ctx: Context) -> str:
     """The shelf on which the goods of this order wait."""
     return (await ctx.call("stock_agent", "reserve", goods.order_id, goods, returns=Reservation)).shelf
+
+
+async def reviewed(order: Order, ctx: Context) -> Verdict:
+    """What review says; for a large order, as soon as it has seen the papers."""
+    if order.total_eur < LARGE_EUR:
+        return await ctx.call("review_agent", "review", order.id, order, effect="read", returns=Verdict)
+    _ = ctx.start("review_agent", "review_papers", order.id, order, effect="read")
+    if not trouble.strikes(f"papers {order.id}", 0.3):
+        await ctx.signal("papers.sent", value=f"passport of {order.customer}", to="review_agent")
+    return await ctx.wait_for("review.finished", from_agent="review_agent", timeout=REVIEW_S, returns=Verdict)
 
 
 async def niceties(order: Order, intent: Intent, note: Note, ctx: Context) -> tuple[str, str, str]:

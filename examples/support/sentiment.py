@@ -1,14 +1,19 @@
-"""Guesses how a customer feels. It stands for a small language model: mostly right, sometimes chatty, never vital."""
+"""Guesses how a customer feels. It stands for a small language model: mostly right, sometimes chatty, never vital.
+
+The model runs on one thread, for one call at a time. In a run with faults it is now and then not sure about the tone of
+a voucher, and asks marketing how the customer was treated before. Marketing is just granting that voucher, on its only
+thread, and waits for the tone: three agents wait for one another. The gate does not let this call wait, and says so.
+"""
 
 from __future__ import annotations
 
 from typing import cast
 
-from agentgate import Agent
-from shop import Mood, Note
-from trouble import Trouble, work
+from agentgate import Agent, CallFailed, SyncContext
+from shop import Mood, Note, Order
+from trouble import Trouble, work_alone
 
-agent = Agent("sentiment_agent", tier="optional")
+agent = Agent("sentiment_agent", tier="optional", concurrency=1)
 trouble = Trouble("sentiment_agent")
 
 UNHAPPY = (
@@ -22,14 +27,29 @@ HAPPY = (
 
 
 @agent.handles("mood", effect="read")
-async def mood(note: Note) -> Mood:
+def mood(note: Note) -> Mood:
     """Guess the mood of a note."""
     if trouble.strikes(note.text, 0.06):
         raise ConnectionError("the model's server closed the connection")
-    await work(0.04, 0.12)
+    work_alone(0.02, 0.06)
     guess = _guess(note.text.lower())
     if trouble.strikes(f"prose {note.text}", 0.12):
         return _prose(guess)
+    return guess
+
+
+@agent.handles("tone", effect="read")
+def tone(order: Order, ctx: SyncContext) -> Mood:
+    """To which mood a line for this customer should speak; to an unhappy one who has had vouchers before, calmly."""
+    guess = _guess(order.note.lower())
+    if trouble.strikes(f"unsure {order.id}", 0.3):
+        try:
+            before = ctx.call(
+                "marketing_agent", "history", f"history of {order.id}", order, effect="read", returns=list
+            )
+        except CallFailed:  # `deadlock`: marketing waits for this very answer, so it has to do without
+            before = []
+        guess = Mood("calm", 0.0) if before else guess
     return guess
 
 

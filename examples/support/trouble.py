@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -56,3 +57,8 @@ class Trouble:
 async def work(fastest_s: float, slowest_s: float) -> None:
     """Stands for what a real agent would do here: ask a model, a database, a mail server."""
     await asyncio.sleep(random.uniform(fastest_s, slowest_s))
+
+
+def work_alone(fastest_s: float, slowest_s: float) -> None:
+    """The same in a handler that is not async: its thread does nothing else meanwhile."""
+    time.sleep(random.uniform(fastest_s, slowest_s))

@@ -16,10 +16,11 @@ from tests.e2e.command import AGENTGATE, agentgate, environment, running
 
 Golden = Callable[[str, str], None]
 
-GROUPS = ("calls", "token", "config")
+GROUPS = ("drill", "calls", "token", "config")
 COMMANDS = ["serve", "dev", "run", "call", "chains", "waits", "breakers", "findings", "demo", "agents", *GROUPS]
 PARTS = [
     *("agents list", "agents off", "agents on", "agents quota"),
+    *("drill run", "drill list"),
     *("calls list", "calls show", "calls settle"),
     *("token create", "token list", "token revoke"),
     *("config check", "config show", "config schema", "config suggest"),

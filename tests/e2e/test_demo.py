@@ -17,9 +17,11 @@ import psutil
 import pytest
 
 ROOT = Path(__file__).parents[2]
+HANG_MS = 9_000  # nobody waits so long for work that goes on; the fixed time-out of an attempt is 10 s
 PROMISED = {
     *("orders", "completed", "degraded", "failed", "unknown", "completion_rate"),
     *("effects_twice", "duplicates_answered", "retries", "retries_saved", "breaker_opened"),
+    *("deadlocks_found", "deadlocks_resolved", "longest_wait_ms"),
     *("messages", "messages_full_mesh", "e2e_p50_ms", "e2e_p95_ms", "seconds"),
 }
 
@@ -105,8 +107,19 @@ def test_demo_with_faults_holds_its_bars(tmp_path: Path) -> None:
     assert figures["malformed"] > 0
     assert figures["checks"] > 0, "the killed process's last message was not asked after"
     assert figures["duplicates_answered"] > 0
+    assert figures["deadlocks_resolved"] == figures["deadlocks_found"] > 0
+    assert figures["longest_wait_ms"] < HANG_MS
     assert list(tmp_path.iterdir()) == []
     assert left_behind(tmp_path) == []
+
+
+def test_without_the_wait_graph_the_same_agents_stand_still_until_a_time_out(tmp_path: Path) -> None:
+    """D3, J4: the same seed with the mechanism off: nobody finds the circles, and only time-outs end them."""
+    ran = run(tmp_path, "--orders", "60", "--seed", "7", "--json", AGENTGATE__MECHANISMS__WAIT_GRAPH="off")
+    figures = figures_of(ran)
+    assert (figures["deadlocks_found"], figures["deadlocks_resolved"]) == (0, 0)
+    assert figures["longest_wait_ms"] > HANG_MS
+    assert figures["effects_twice"] == 0
 
 
 def test_demo_without_faults_completes_everything(tmp_path: Path) -> None:

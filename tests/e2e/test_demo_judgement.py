@@ -168,6 +168,14 @@ def test_percentiles_are_nearest_ranks() -> None:
     assert judge([], 0, {}).percentile_ms(0.5) == 0.0
 
 
+@pytest.mark.parametrize(("found", "resolved", "holds"), [(0, 0, True), (5, 5, True), (5, 4, False)])
+def test_a_circle_that_stood_until_a_time_out_misses_the_bar(found: int, resolved: int, holds: bool) -> None:
+    """D3: whatever became of the orders, every circle that was found has to be resolved before a deadline."""
+    counts = Counts(deadlocks_found=found, deadlocks_resolved=resolved)
+    result = Result(verdict=verdict_of(10, 0, 0), counts=counts, seconds=40.0, seed=7, faults=True)
+    assert result.holds == holds
+
+
 def test_figures_add_up_and_are_explained() -> None:
     """JSON has every promised figure, the summary explains each, and full mesh is messages x (agents - 1)."""
     counts = Counts(agents=8, messages=100, replays=3, joins=2, retries=4, retries_saved=5, breaker_opened=1)

@@ -20,9 +20,11 @@ import order
 import review
 import sentiment
 import stock
-from agentgate import CallFailed, Context, OutcomeUnknown, Rejected, TryLater
+from agentgate import CallFailed, Context, OutcomeUnknown, Rejected, SyncContext, TryLater
 from agentgate.model import failure
 from agentgate.sdk.calling import call_failed
+from agentgate.sdk.context import FakeContext
+from agentgate.sdk.sync_context import FakeSyncContext
 from effects import Effects
 from shop import Goods, Intent, Message, Mood, Note, Order, Receipt, Reply, Reservation, Sent, Verdict, Voucher
 from trouble import Trouble
@@ -66,7 +68,7 @@ def faults_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Faults are on for all agents; returns the folder with the switches."""
     monkeypatch.setenv("SUPPORT_FAULTS", "on")
     monkeypatch.setenv("SUPPORT_TROUBLE", str(tmp_path))
-    for module in (stock, notify, sentiment):
+    for module in (order, stock, notify, sentiment):
         monkeypatch.setattr(module, "trouble", Trouble(module.agent.name))
     return tmp_path
 
@@ -119,6 +121,45 @@ def test_order_without_goods_asks_no_shelf() -> None:
     receipt = asyncio.run(order.confirm(gift, context))
     assert (receipt.status, receipt.shelf) == ("confirmed", "")
     assert "reserve" not in [call.task_type for call in context.calls]
+
+
+LARGE = dataclasses.replace(ORDER, total_eur=order.LARGE_EUR)
+
+
+def reviewing(wanted: Order) -> FakeContext:
+    """What the order did until it had its verdict."""
+    context = Context.fake({"review_papers": None, "review.finished": Verdict(ok=True)})
+    assert asyncio.run(order.reviewed(wanted, context)) == Verdict(ok=True)
+    return context
+
+
+def test_a_large_order_is_reviewed_with_its_papers() -> None:
+    """D4: papers are signalled to review, whose verdict is waited for as a signal."""
+    context = reviewing(LARGE)
+    assert [call.task_type for call in context.calls] == ["review_papers"]
+    assert [(signal.name, signal.to) for signal in context.signals] == [("papers.sent", "review_agent")]
+
+
+def test_papers_are_sometimes_kept_until_the_review_is_finished(faults_on: Path) -> None:
+    """J4: with faults on, some large orders send nothing before they have their verdict."""
+    sent = [len(reviewing(dataclasses.replace(LARGE, id=f"S26-{number}")).signals) for number in range(40)]
+    assert 0 < sum(sent) < 40
+
+
+@pytest.mark.parametrize("papers", ["a passport", failed("deadlock")])
+def test_review_finishes_without_papers_that_cannot_come(papers: object) -> None:
+    """D3: told that it is part of a circle, review decides by what it knows; the order hears of it as ever."""
+    context = Context.fake({"papers.sent": papers})
+    asyncio.run(review.review_papers(LARGE, context))
+    assert [(signal.name, signal.value["ok"]) for signal in context.signals] == [("review.finished", True)]
+
+
+def test_review_that_waited_in_vain_finishes_nothing() -> None:
+    """D10: papers that did not come in time are a matter for a person."""
+    context = Context.fake({"papers.sent": failed("needs_human")})
+    with pytest.raises(CallFailed, match="needs_human"):
+        asyncio.run(review.review_papers(LARGE, context))
+    assert context.signals == []
 
 
 def test_business_refusal_declines_the_order(effects: Effects) -> None:
@@ -214,7 +255,7 @@ def test_checks_tell_what_happened() -> None:
     assert asyncio.run(stock.was_reserved(GOODS)) is None
     assert asyncio.run(stock.reserve(GOODS)) == asyncio.run(stock.was_reserved(GOODS))
     assert asyncio.run(marketing.was_granted(ORDER)) is None
-    assert asyncio.run(marketing.grant_voucher(ORDER, Context.fake())) == asyncio.run(marketing.was_granted(ORDER))
+    assert marketing.grant_voucher(ORDER, SyncContext.fake()) == asyncio.run(marketing.was_granted(ORDER))
 
 
 def test_notify_dies_once_and_with_its_message_sent(
@@ -236,11 +277,11 @@ def test_sentiment_is_sometimes_no_mood(faults_on: Path) -> None:
     notes = [Note(f"note {n}", "GB") for n in range(40)]
 
     def answers() -> list[str]:
-        return [asyncio.run(one_answer(note)) for note in notes]
+        return [one_answer(note) for note in notes]
 
-    async def one_answer(note: Note) -> str:
+    def one_answer(note: Note) -> str:
         try:
-            return type(await sentiment.mood(note)).__name__
+            return type(sentiment.mood(note)).__name__
         except ConnectionError:
             return "error"
 
@@ -251,14 +292,32 @@ def test_sentiment_is_sometimes_no_mood(faults_on: Path) -> None:
     assert first.count("Mood") > 25
 
 
+def test_the_last_of_three_goes_without_what_it_cannot_have(faults_on: Path) -> None:
+    """D3: sentiment that is told `deadlock` guesses by itself; voucher and line come without a tone as well."""
+    with_faults = [sentiment_of(SyncContext.fake({"history": failed("deadlock")}), n) for n in range(40)]
+    assert {moods for moods, _ in with_faults} == {"unhappy"}
+    assert 0 < sum(asked for _, asked in with_faults) < 40
+    assert chit_chat.word(UNHAPPY, SyncContext.fake({"tone": failed("deadlock")})).text == "With our compliments."
+    assert marketing.worded(UNHAPPY, SyncContext.fake({"word": failed("deadline_exceeded")})) == "For your next order."
+
+
+UNHAPPY = dataclasses.replace(ORDER, note="I am disappointed")
+
+
+def sentiment_of(context: FakeSyncContext, number: int) -> tuple[str, int]:
+    """The mood to speak to, and how often marketing was asked."""
+    guess = sentiment.tone(dataclasses.replace(UNHAPPY, id=f"S26-{number}"), context)
+    return guess.mood, len(context.calls)
+
+
 def test_moods_and_intents_are_read_in_many_languages() -> None:
     """What customers wrote is understood, whatever they wrote it in."""
-    assert asyncio.run(sentiment.mood(Note("Ich bin sehr enttäuscht.", "DE"))).mood == "unhappy"
-    assert asyncio.run(sentiment.mood(Note("いつもありがとうございます。", "JP"))).mood == "happy"
-    assert asyncio.run(sentiment.mood(Note("", "JP"))).mood == "calm"
+    assert sentiment.mood(Note("Ich bin sehr enttäuscht.", "DE")).mood == "unhappy"
+    assert sentiment.mood(Note("いつもありがとうございます。", "JP")).mood == "happy"
+    assert sentiment.mood(Note("", "JP")).mood == "calm"
     assert asyncio.run(intent.classify(Note("至急お願いします。", "JP"))) == Intent("ja", urgent=True, chatty=False)
     assert asyncio.run(intent.classify(Note("Hola, ¿se puede pagar?", "ES"))) == Intent("es", urgent=False, chatty=True)
-    assert asyncio.run(chit_chat.reply(Note("Hallo", "DE"))).text.startswith("Danke")
+    assert chit_chat.reply(Note("Hallo", "DE")).text.startswith("Danke")
 
 
 @pytest.mark.parametrize(

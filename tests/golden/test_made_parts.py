@@ -16,6 +16,7 @@ import structlog
 from tests.conftest import Golden
 from tests.documents import DOCS, MADE, RUN, files_of, pages, read, write_files
 from tests.golden.chain_trees import tree_of
+from tests.golden.drill_tables import compared
 from tests.golden.figures import measured
 from tests.golden.machines import attempts, diagram_of
 from tests.golden.option_tables import options_of
@@ -28,6 +29,7 @@ MAKERS: Final[dict[str, Callable[[list[str]], str]]] = {
     "attempts": attempts,
     "performance": measured,
     "chain": tree_of,
+    "drill": compared,
     "waits": picture_of,
 }
 

@@ -15,9 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgate.core.payload import PayloadOptions, decode
-from agentgate.errors import ConfigError, Rejected, TryLater, WireError
+from agentgate.errors import CallFailed, ConfigError, Rejected, TryLater, WireError
+from agentgate.model import failure
 from agentgate.model.card import Skill
 from agentgate.sdk.answers import InputDefect, error_answer, safe_text
+from agentgate.sdk.calling import call_failed
 from agentgate.sdk.handler import Handler
 from agentgate.sdk.payload import BYTES_MAX, DEPTH_MAX, ValueDefect, checked_json
 from agentgate.sdk.typed import Shape
@@ -156,6 +158,13 @@ def test_an_exception_that_cannot_speak_is_an_answer_too(error: Exception) -> No
     assert "cannot be read" in safe_text(error)
 
 
+def waited(code: str) -> CallFailed:
+    """How a wait of the handler ended, which it let pass."""
+    error = failure(code).error
+    assert error is not None
+    return call_failed(error)
+
+
 @pytest.mark.parametrize(
     ("error", "stopped", "code", "fault", "sent", "after_ms"),
     [
@@ -169,6 +178,10 @@ def test_an_exception_that_cannot_speak_is_an_answer_too(error: Exception) -> No
         (SystemExit(3), False, "handler_error", "handler_error", True, None),
         (KeyboardInterrupt(), True, "handler_error", "handler_error", True, None),
         (GeneratorExit(), False, "handler_error", "handler_error", True, None),
+        (waited("needs_human"), False, "needs_human", "refused", True, None),
+        (waited("promise_broken"), False, "needs_human", "refused", True, None),
+        (waited("deadlock"), False, "needs_human", "refused", True, None),
+        (waited("deadline_exceeded"), False, "handler_error", "handler_error", True, None),
     ],
     ids=lambda value: repr(value)[:20],
 )

@@ -114,14 +114,14 @@ def test_a_test_that_is_named_is_there(page: Path) -> None:
 
 
 def test_the_chinese_readme_is_in_step() -> None:
-    """README.zh-CN.md shows the same files, commands, links and headings; only words differ."""
+    """README.zh-CN.md shows the same files, commands, links, headings and figures; only words differ."""
     english, chinese = ROOT / "README.md", ROOT / "README.zh-CN.md"
     shape = [skeleton(page) for page in (english, chinese)]
     assert shape[0] == shape[1]
 
 
 def skeleton(page: Path) -> dict[str, object]:
-    """What has to be the same in every language: code without its comments, commands, links, levels of headings."""
+    """What has to be the same in every language: code without its comments, commands, links, headings, figures."""
     text = read(page)
     blocks = [ast.dump(ast.parse(code)) for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
     return {
@@ -131,6 +131,7 @@ def skeleton(page: Path) -> dict[str, object]:
         "links": [link.target for link in links_of(page) if not link.target.startswith("README")],
         "headings": [line.partition(" ")[0] for line in FENCE.sub("", text).splitlines() if line.startswith("#")],
         "points": sum(line.startswith("- ") for line in FENCE.sub("", text).splitlines()),
+        "figures": [re.findall(r"\d[\d.]*", line) for line in FENCE.sub("", text).splitlines() if line.startswith("|")],
         "names": sorted(set(re.findall(r"`(\w+)`", FENCE.sub("", text)))),
     }
 

@@ -18,6 +18,7 @@ from agentgate.cli.chains import chains
 from agentgate.cli.config import config
 from agentgate.cli.demo import demo
 from agentgate.cli.dev import dev
+from agentgate.cli.drill import drill
 from agentgate.cli.exits import EXIT_CODES_HELP, CommandError
 from agentgate.cli.findings import findings
 from agentgate.cli.output import print_json, say
@@ -51,6 +52,7 @@ app.command()(waits)
 app.command()(breakers)
 app.command()(findings)
 app.command()(demo)
+app.add_typer(drill, name="drill")
 app.add_typer(calls, name="calls")
 app.add_typer(token, name="token")
 app.add_typer(config, name="config")

@@ -1,8 +1,8 @@
 """What a handler's end means, as the answer of its unit (DESIGN 4.1).
 
 A value; `Rejected` (a final no); `TryLater` (nothing happened); told to stop and stopped (`cancelled`); a wait
-that was in vain (`needs_human`); anything else is `handler_error`. Whatever a handler raises or returns, there is an
-answer, and its text is short and safe to store.
+that was in vain, or part of a circle (`needs_human`); anything else is `handler_error`. Whatever a handler raises or
+returns, there is an answer, and its text is short and safe to store.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agentgate.model.outcome import Problem
 from agentgate.sdk.payload import ValueDefect, checked_json
 
 # How a wait ends that is no fault of the handler that waited: not raised but said, all the way up.
-WAITED_IN_VAIN: Final = frozenset({"needs_human", "promise_broken"})
+WAITED_IN_VAIN: Final = frozenset({"needs_human", "promise_broken", "deadlock"})
 DETAIL_MAX: Final = 2_000  # characters: enough for a reason and a path, little beside a payload
 
 

@@ -77,7 +77,7 @@ class Member:
 async def started(
     name: str, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
 ) -> AsyncIterator[Member]:
-    """Run an agentgate command as a child of this process; leaving stops it."""
+    """Run an agentgate command as a child of this process, with this environment; leaving stops it."""
     log = folder / f"{name}.log"
     with log.open("wb") as out:
         process = await asyncio.create_subprocess_exec(
@@ -89,7 +89,7 @@ async def started(
             stdout=out,
             stderr=asyncio.subprocess.STDOUT,
             cwd=folder,
-            env={**os.environ, **environment},
+            env=environment,
             start_new_session=True,
         )
     member = Member(name, process, log)

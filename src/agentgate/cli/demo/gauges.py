@@ -27,6 +27,9 @@ class Counts:
     checks: int = 0
     breaker_opened: int = 0
     malformed: int = 0
+    deadlocks_found: int = 0  # refused at entry, and confirmed by the timer
+    deadlocks_resolved: int = 0  # of them: every wait ended before its deadline
+    longest_wait_ms: int = 0  # of the waits that have ended
 
 
 class Gauges:
@@ -58,19 +61,24 @@ class Gauges:
         listed: list[dict[str, Any]] = json.loads(await self._get("/v1/breakers"))["breakers"]
         return listed
 
+    async def findings(self) -> list[dict[str, Any]]:
+        """What it has noticed."""
+        listed: list[dict[str, Any]] = json.loads(await self._get("/v1/findings"))["findings"]
+        return listed
+
     async def counts(self) -> Counts:
         """The totals, now."""
         samples = {
-            (sample.name.removeprefix("agentgate_"), sample.labels.get("code", "")): int(sample.value)
+            (sample.name.removeprefix("agentgate_"), *sample.labels.values()): sample.value
             for family in text_string_to_metric_families((await self._get("/metrics")).decode())
             for sample in family.samples
         }
 
-        def total(name: str, code: str = "") -> int:
-            return samples.get((f"{name}_total", code), 0)
+        def total(name: str, *label: str) -> int:
+            return int(samples.get((f"{name}_total", *label), 0))
 
         return Counts(
-            agents=samples.get(("agents", ""), 0),
+            agents=int(samples.get(("agents",), 0)),
             calls=total("calls"),
             messages=total("messages"),
             retries=total("retries"),
@@ -80,6 +88,9 @@ class Gauges:
             checks=total("checks"),
             breaker_opened=total("breaker_openings"),
             malformed=total("outcomes", "malformed_output"),
+            deadlocks_found=total("deadlocks_found", "refused") + total("deadlocks_found", "confirmed"),
+            deadlocks_resolved=total("deadlocks_ended", "resolved"),
+            longest_wait_ms=round(samples.get(("longest_wait_seconds",), 0) * 1000),
         )
 
     async def _get(self, path: str) -> bytes:

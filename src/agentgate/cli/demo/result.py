@@ -19,6 +19,11 @@ class Result:
     seed: int
     faults: bool
 
+    @property
+    def holds(self) -> bool:
+        """Whether the bars hold."""
+        return self.verdict.holds and self.counts.deadlocks_resolved == self.counts.deadlocks_found
+
     def as_json(self) -> dict[str, Any]:
         """One flat object; every name is explained in `MEANINGS`."""
         verdict, counts = self.verdict, self.counts
@@ -40,6 +45,9 @@ class Result:
             "breaker_opened": counts.breaker_opened,
             "checks": counts.checks,
             "malformed": counts.malformed,
+            "deadlocks_found": counts.deadlocks_found,
+            "deadlocks_resolved": counts.deadlocks_resolved,
+            "longest_wait_ms": counts.longest_wait_ms,
             "messages": counts.messages,
             "messages_full_mesh": counts.messages * (counts.agents - 1),
             "e2e_p50_ms": verdict.percentile_ms(0.50),
@@ -74,6 +82,11 @@ MEANINGS: dict[str, dict[str, str]] = {
         "retries_saved": "attempts that were not made because a breaker was open",
         "retries": "attempts after the first, all made by the gate",
         "malformed": "answers that did not fit their schema; the order went on without",
+    },
+    "Waits": {
+        "deadlocks_found": "circles of agents that wait for one another: refused where they would close, or found",
+        "deadlocks_resolved": "of them those of which nobody had to wait for a time-out; the bar is all",
+        "longest_wait_ms": "the longest that an agent waited for another",
     },
     "Traffic": {
         "calls": "between clients and agents, all through the gate",

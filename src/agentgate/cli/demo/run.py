@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
+import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from importlib import resources
@@ -109,6 +110,7 @@ async def _crew(wish: Wish, story: Story, folder: Path, example: Path) -> AsyncI
     (folder / TROUBLE).mkdir()
     url = f"http://127.0.0.1:{port}"
     environment = {
+        **os.environ,
         "AGENTGATE_URL": url,
         "SUPPORT_EFFECTS": str(folder / EFFECTS),
         "SUPPORT_TROUBLE": str(folder / TROUBLE),

@@ -80,12 +80,13 @@ def _verdict(result: Result, folder: Path, keep: Path | None) -> int:
     verdict = result.verdict
     for finding in verdict.findings[:FINDINGS_SHOWN]:
         say(f"  {finding}")
-    if verdict.holds:
-        say("The bars hold: nearly every order was completed, and nothing was done twice.")
+    if result.holds:
+        say("The bars hold: nearly every order was completed, nothing was done twice, no known circle stood.")
         _tidy(folder, keep)
         return exits.DONE
     say(
         f"agentgate demo: the bars do not hold: completion rate {verdict.completion_rate:.4f} "
-        f"(at least {COMPLETION_RATE_MIN}), effects twice {verdict.effects_twice} (0). Logs and effects are in {folder}"
+        f"(at least {COMPLETION_RATE_MIN}), effects twice {verdict.effects_twice} (0), circles of waits resolved "
+        f"{result.counts.deadlocks_resolved} of {result.counts.deadlocks_found}. Logs and effects are in {folder}"
     )
     return exits.FAILED
