@@ -128,10 +128,10 @@ def test_the_base_install_says_what_to_install() -> None:
 def test_the_configuration_is_checked_without_starting_anything(tmp_path: Path) -> None:
     """`config check` names what has no effect and what is odd, for people and as JSON."""
     file = tmp_path / "gate.yaml"
-    file.write_text("store: memory\nwait_graph: {detect_interval_seconds: 3}\n", encoding="utf-8")
+    file.write_text("store: memory\ndegradation: {recovery: {cooldown_ms: 120000}}\n", encoding="utf-8")
     done = agentgate("config", "check", "--config", str(file))
     assert done.returncode == 0
-    assert "gate.yaml:2: wait_graph.detect_interval_seconds is accepted and has no effect" in done.stderr
+    assert "gate.yaml:2: degradation.recovery.cooldown_ms is accepted and has no effect" in done.stderr
     assert f"store = memory ({file}:1): a restart forgets every key" in done.stderr
     found = json.loads(agentgate("config", "check", "--config", str(file), "--json").stdout)
     assert len(found["notes"]) == 1

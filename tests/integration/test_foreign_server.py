@@ -66,7 +66,7 @@ FOREIGN = {
 READING = [
     *("agents", "agents list reserve", "agents off x --reason y", "agents on x"),
     *("agents quota x", "agents quota x --units 5", "agents quota x --none"),
-    *("breakers", "findings", "chains x", "calls list"),
+    *("breakers", "findings", "chains x", "calls list", "waits", "waits --watch"),
     *("calls show x", "calls show a:b:c:d", "calls settle x --as not-done", "calls settle a:b:c:d --as failed"),
 ]
 
