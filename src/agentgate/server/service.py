@@ -111,6 +111,7 @@ class ServerService(Service):
             if not self._view.running():
                 break
             await asyncio.sleep(DRAIN_STEP_S)
+        self.calls.stop_waiting()
         self.calls.give_up()
         log.info("stopping", running_calls=self._view.running(), links=len(self.links.open))
         self._server.should_exit = True
