@@ -105,13 +105,13 @@ class ServerService(Service):
         self.links.is_stopping = True
         self.wait_feed.close()
         self._gateway.stop_taking()
+        self.calls.stop_waiting()
         for server in self._server.servers:
             server.close()
         for _ in range(int(self._options.drain_s / DRAIN_STEP_S)):
             if not self._view.running():
                 break
             await asyncio.sleep(DRAIN_STEP_S)
-        self.calls.stop_waiting()
         self.calls.give_up()
         log.info("stopping", running_calls=self._view.running(), links=len(self.links.open))
         self._server.should_exit = True
