@@ -225,6 +225,7 @@ class Gateway(Service):
             peers=self.peers,
             registrations=self._registrations,
             clock=self._clock,
+            findings=self.findings,
             options=self.options.agents,
             instances_max=self.options.calls.peers_max,
             open_factor=self.options.slots.open_factor,
