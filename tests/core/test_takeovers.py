@@ -19,6 +19,7 @@ def test_an_endpoint_that_comes_back_tells_two_processes_from_one_that_starts_an
     assert [seen.note("i1", port, 1.0) for port in ("1", "2", "3")][2] == Sharing(3, ["1", "2", "3"])
     assert not Sharing(3, ["1", "2", "3"]).is_alternating
     assert Sharing(3, ["1", "2"]).is_alternating
+    assert Sharing(3, ["1", "2"]).evidence("endpoints") == {"takeovers": 3, "endpoints": ["1", "2"]}
 
 
 def test_what_happens_once_in_a_while_is_not() -> None:

@@ -68,7 +68,7 @@ async def test_two_processes_under_one_name_are_noticed() -> None:
         await register(gate, "http://127.0.0.1:2")
         [found] = (await ask(gate, "GET", "/v1/findings")).json["findings"]
         assert (found["kind"], found["subject"]) == ("instance_name_shared", "stock/i1")
-        assert found["evidence"] == {"takeovers": 3, "endpoints": ["http://127.0.0.1:1", "http://127.0.0.1:2"]}
+        assert found["evidence"] == {"takeovers": 3, "endpoints": ["http://127.0.0.1:2", "http://127.0.0.1:1"]}
 
 
 REFUSED: dict[str, tuple[object, int, str, str]] = {
@@ -84,6 +84,14 @@ REFUSED: dict[str, tuple[object, int, str, str]] = {
     "too many open units": (
         card("http://127.0.0.1/", concurrency=33, skills=[{"task_type": "ask", "rests": True}]),
         400, "bad_request", "so 264 units may be open",
+    ),
+    "a schema that is none": (
+        card("http://127.0.0.1/", skills=[{"task_type": "ask", "input_schema": {"type": "nonsense"}}]),
+        400, "bad_request", "the input_schema of 'ask' cannot be used: \"nonsense\" is not valid",
+    ),
+    "a schema elsewhere": (
+        card("http://127.0.0.1/", skills=[{"task_type": "ask", "output_schema": {"$ref": "file:///etc/passwd"}}]),
+        400, "bad_request", "the output_schema of 'ask' cannot be used",
     ),
     "another scheme": (card("ftp://127.0.0.1/"), 400, "bad_request", "begins with http"),
     "a user": (card("http://a:b@127.0.0.1/"), 400, "bad_request", "no user and password"),

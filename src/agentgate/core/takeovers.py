@@ -41,6 +41,10 @@ class Sharing(NamedTuple, Generic[Who]):
         """Whether somebody has come back."""
         return len(self.by) < self.takeovers
 
+    def evidence(self, who: str) -> dict[str, object]:
+        """As a finding shows it; `who` is what they are."""
+        return {"takeovers": self.takeovers, who: self.by}
+
 
 class Takeovers(Generic[Who]):
     """The takeovers of all instances."""

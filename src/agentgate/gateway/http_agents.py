@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from agentgate.gateway.http_options import HttpAgentOptions
     from agentgate.gateway.peers import Peers
     from agentgate.gateway.registrations import Registrations
+    from agentgate.gateway.schemas import Schemas
     from agentgate.ports.clock import Clock
     from agentgate.ports.http import Exchange, HttpClient, Upstream
     from agentgate.ports.routes import Routes
@@ -95,6 +96,7 @@ class HttpAgents:
         routes: Routes,
         peers: Peers,
         registrations: Registrations,
+        schemas: Schemas,
         clock: Clock,
         findings: Reporter,
         options: HttpAgentOptions,
@@ -105,6 +107,7 @@ class HttpAgents:
         self._routes = routes
         self._peers = peers
         self._registrations = registrations
+        self._schemas = schemas
         self._clock = clock
         self._options = options
         self._allowed = AllowList(options.endpoint_allow)
@@ -157,6 +160,9 @@ class HttpAgents:
             wait_s = self._registrations.ask(instance)
             if wait_s is not None:
                 return problem("overloaded", retry_after_s=wait_s, detail=come_again(wait_s))
+        flaw = self._schemas.flaw(card)
+        if flaw is not None:
+            return problem("bad_request", detail=flaw)
         found = await self._addresses(site, self._agents.get(instance), url)
         if isinstance(found, Problem):
             return found
@@ -326,14 +332,8 @@ class HttpAgents:
         shown = agent.endpoint.url[:ENDPOINT_CHARS_MAX]
         shared = self._takeovers.note(agent.instance, shown, self._clock.now())
         if shared is not None and shared.is_alternating:
-            subject = f"{agent.card.agent}/{plain(agent.instance)}"
-            self._findings.report(
-                "instance_name_shared",
-                subject,
-                tenant=agent.tenant,
-                takeovers=shared.takeovers,
-                endpoints=sorted(shared.by),
-            )
+            subject, evidence = f"{agent.card.agent}/{plain(agent.instance)}", shared.evidence("endpoints")
+            self._findings.report("instance_name_shared", subject, tenant=agent.tenant, **evidence)
 
     def _prepare(self, agent: HttpAgent, site: Site) -> None:
         assert self._client is not None, "refused before"

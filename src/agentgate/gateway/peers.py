@@ -156,9 +156,7 @@ class Peers:
         shared = self._takeovers.note(peer.instance, pid, self._clock.now())
         if shared is not None:
             subject = f"{peer.name}/{plain(peer.instance)}"
-            self._findings.report(
-                "instance_name_shared", subject, tenant=peer.tenant, takeovers=shared.takeovers, pids=sorted(shared.by)
-            )
+            self._findings.report("instance_name_shared", subject, tenant=peer.tenant, **shared.evidence("pids"))
 
     def seen(self, peer: Peer) -> None:
         """A sign of life of a peer that only calls."""
