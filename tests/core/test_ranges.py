@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentgate.core.ranges import require
+from agentgate.core.ranges import SHOWN_MAX, all_of, require
 
 
 @pytest.mark.parametrize("value", [0, 0.0, 5, 10.0])
@@ -31,3 +31,9 @@ def test_without_an_upper_bound_infinity_is_still_refused() -> None:
 def test_off_is_a_value_only_where_it_is_offered() -> None:
     """None passes when the option may be off."""
     require(SimpleNamespace(limit=None), "limit", low=1, off=True)
+
+
+def test_all_that_is_wrong_in_a_list_is_said_in_bounds() -> None:
+    """One correction is enough, and a list that is wrong from end to end fills no page."""
+    assert all_of(["a", "b"]) == "a; b"
+    assert all_of(["x"] * (SHOWN_MAX + 2)) == "; ".join(["x"] * SHOWN_MAX) + "; and 2 more"

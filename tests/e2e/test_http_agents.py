@@ -143,6 +143,19 @@ def test_a_gate_that_is_killed_finds_its_http_agents_and_does_nothing_twice(tmp_
         assert sorted(effects) == ["key_after", "key_of_checked", "key_of_unchecked"]
 
 
+def test_a_registration_that_was_confirmed_is_on_disk(tmp_path: Path) -> None:
+    """A1, G1: kill -9 right behind the answer forgets neither that an instance has come nor that it has left."""
+    with LiveGate(tmp_path) as gate:
+        for number in range(3):
+            register(gate, 9, f"agent_{number}", [{"task_type": "sell"}])
+            gate.kill()
+            gate.start()
+            assert [agent["agent"] for agent in gate.get("/v1/agents")["agents"]] == [f"agent_{number}"]
+            path = f"{gate.url}/v1/agents/agent_{number}/instances/agent_{number}-1"
+            with urllib.request.urlopen(urllib.request.Request(path, method="DELETE"), timeout=5) as answer:  # noqa: S310 - our own loopback
+                assert answer.status == 204
+
+
 def _run(command: list[str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     return done.stdout

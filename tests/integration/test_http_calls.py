@@ -228,3 +228,31 @@ async def test_other_methods_go_to_the_api() -> None:
         assert (await gate.get("/v1/calls", method="DELETE")).status == 405
         assert (await gate.post("/v1/calls/", {})).json["detail"].startswith("the call is not of the right form")
         assert (await gate.post("/v1/calls", {}, host="evil.example")).status == 403
+
+
+@realtime
+async def test_who_waits_for_a_call_is_told_at_once_that_the_gate_stops() -> None:
+    """A6: not after the time in which running calls may end."""
+    loop = asyncio.get_running_loop()
+
+    async def serve(gate: RunningGate) -> None:
+        async with running_agent(gate, stock_agent()):
+            await asyncio.sleep(60)
+
+    async def told_at(gate: RunningGate, name: str) -> tuple[int, float]:
+        answer = await gate.get(f"/v1/calls/{name}", headers={"prefer": "wait=30"})
+        return answer.status, loop.time()
+
+    async with asyncio.TaskGroup() as group:
+        async with running_gate(drain_s=3.0) as gate:
+            agent = group.create_task(serve(gate))
+            await gate.until(lambda: gate.platform.directory.resolve("default", "stock") is not None)
+            body = {"target": "stock", "task_type": "rest", "business_key": "o1", "payload": 60}
+            accepted = await gate.post("/v1/calls", body, prefer="wait=0")
+            looking = group.create_task(told_at(gate, accepted.json["id"]))
+            await asyncio.sleep(0.3)
+            assert not looking.done()
+            began = loop.time()
+        status, at = await looking
+        assert (status, at - began < 1.0) == (202, True)
+        agent.cancel()

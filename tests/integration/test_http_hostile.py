@@ -77,6 +77,25 @@ async def test_a_head_without_end_is_refused(line: bytes) -> None:
         assert (await gate.get("/healthz")).status == 200
 
 
+@pytest.mark.parametrize("path", ["/v1/calls", "/v1/agents"])
+@pytest.mark.parametrize("cut", [0, 1, 60_000])
+@realtime
+async def test_a_head_that_is_complete_has_the_same_bound(path: str, cut: int) -> None:
+    """B14: in one piece or with its last one; in a field's value, in its name, or in the target; each by itself."""
+    async with running_gate() as gate:
+        for size, is_taken in ((HEAD_BYTES_MAX - 200, True), (HEAD_BYTES_MAX, False), (3 * HEAD_BYTES_MAX, False)):
+            long = "a" * size
+            for target, field in ((path, f"x: {long}"), (path, f"{long}: x"), (f"{path}?{long}", "x: x")):
+                head = f"GET {target} HTTP/1.1\r\nHost: localhost\r\n{field}\r\n\r\n".encode()
+                async with connection(gate) as (reader, writer):
+                    writer.write(head[:cut])
+                    await asyncio.sleep(0.02 if cut else 0)
+                    writer.write(head[cut:] + (head if is_taken else b""))
+                    for _ in range(2 if is_taken else 1):
+                        status, _ = await answer(reader)
+                        assert (status == 431) is not is_taken
+
+
 @pytest.mark.parametrize("offer", ["h2c", "foo"])
 @pytest.mark.parametrize("in_pieces", [False, True])
 @realtime

@@ -56,6 +56,21 @@ async def test_registering_again_renews_and_changes_nothing() -> None:
         assert gate.platform.directory.agents()[0].instances[0].concurrency == 2
 
 
+@realtime
+async def test_two_processes_under_one_name_are_noticed() -> None:
+    """A8, I6: endpoints that register in turn are several processes; one that starts anew at other ports is not."""
+    async with quick_gate() as gate:
+        for port in (1, 2, 3, 4, 5):
+            await register(gate, f"http://127.0.0.1:{port}", instance="i2")
+        for port in (1, 1, 2, 2, 1):
+            assert (await ask(gate, "GET", "/v1/findings")).json == {"findings": []}
+            await register(gate, f"http://127.0.0.1:{port}")
+        await register(gate, "http://127.0.0.1:2")
+        [found] = (await ask(gate, "GET", "/v1/findings")).json["findings"]
+        assert (found["kind"], found["subject"]) == ("instance_name_shared", "stock/i1")
+        assert found["evidence"] == {"takeovers": 3, "endpoints": ["http://127.0.0.1:2", "http://127.0.0.1:1"]}
+
+
 REFUSED: dict[str, tuple[object, int, str, str]] = {
     "no JSON": (b"{", 400, "bad_request", "not valid JSON"),
     "no object": (b"[]", 400, "bad_request", "Expected `object`"),
@@ -69,6 +84,14 @@ REFUSED: dict[str, tuple[object, int, str, str]] = {
     "too many open units": (
         card("http://127.0.0.1/", concurrency=33, skills=[{"task_type": "ask", "rests": True}]),
         400, "bad_request", "so 264 units may be open",
+    ),
+    "a schema that is none": (
+        card("http://127.0.0.1/", skills=[{"task_type": "ask", "input_schema": {"type": "nonsense"}}]),
+        400, "bad_request", "the input_schema of 'ask' cannot be used: \"nonsense\" is not valid",
+    ),
+    "a schema elsewhere": (
+        card("http://127.0.0.1/", skills=[{"task_type": "ask", "output_schema": {"$ref": "file:///etc/passwd"}}]),
+        400, "bad_request", "the output_schema of 'ask' cannot be used",
     ),
     "another scheme": (card("ftp://127.0.0.1/"), 400, "bad_request", "begins with http"),
     "a user": (card("http://a:b@127.0.0.1/"), 400, "bad_request", "no user and password"),

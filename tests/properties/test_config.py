@@ -158,6 +158,8 @@ REFUSED = [
     "server: {port: 70000}",
     "store: mysql:x",
     "agents: {endpoint_allow: [127.0.0.1, 10.0.0.1/8]}",
+    "agents: {endpoint_allow: [300.0.0.0/8, 127.0.0.1, foo bar]}",
+    "server: {hosts: 'gate.example.com, a:1, b/c'}",
     "store: 'sqlite:'",
     "store: postgresql://user:secret@x/y",
     # good alone, wrong together
@@ -176,6 +178,7 @@ REFUSED = [
     "quota: {limits: [{usr: bob, concurrent: 3}]}",
     "quota: {limits: [{user: 7, concurrent: 3}]}",
     "quota: {limits: [{units: 3, per_seconds: 0}]}",
+    "quota: {limits: [{user: bob, concurrent: 3}, {units: 5}, {user: 7, concurrent: 3}, {concurrent: -1}, 5]}",
     "quota: {limits: [{user: a, user: b}]}",
     "quota: {limits: [[[[3]]]]}",
     "quota: {costs: {render: 3}}",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgate.directory import Directory
-from agentgate.directory.directory import VERSION_BLOCK
+from agentgate.directory.directory import VERSION_BLOCK, DirectoryOptions
 from agentgate.errors import StoreBroke
 from agentgate.model import AS_DECLARED, AgentQuota, AgentSettings, RouteSnapshot, SwitchedOff
 from agentgate.testing.loop import run_virtual
@@ -217,6 +217,47 @@ def test_a_switch_is_stored_before_it_is_confirmed() -> None:
 
     run_virtual(story)
     run_virtual(Directory(LoopClock()).save_now)
+
+
+def test_who_waits_until_the_routes_are_stored_shares_an_early_save() -> None:
+    """A6: a wave of those who wait is one write, soon, however long changes are collected; who changed nothing since
+    waits for nothing, and nobody for ever.
+    """
+    saved: list[int] = []
+
+    async def save(snapshot: RouteSnapshot) -> None:
+        await asyncio.sleep(0.5)
+        saved.append(len(snapshot.routes))
+
+    async def hang(_: RouteSnapshot) -> None:
+        await asyncio.sleep(1e6)
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        options = DirectoryOptions(save_delay_s=60.0)
+        async with Directory(LoopClock(), options, save=save) as directory:
+
+            async def register(name: str) -> tuple[float, list[int]]:
+                directory.hello("default", card(name), name)
+                await directory.save_now()
+                return loop.time(), list(saved)
+
+            assert await asyncio.gather(*map(register, "abc")) == [(0.52, [3])] * 3
+            await directory.save_now()
+            assert loop.time() == 0.52
+            first = asyncio.ensure_future(register("d"))
+            await asyncio.sleep(0.1)  # its save is under way, and has nothing of the next one
+            at, written = await register("e")
+            assert (round(at, 2), written) == (1.56, [3, 4, 5])
+            assert (await first)[1] == [3, 4]
+        async with Directory(LoopClock(), options, save=hang) as directory:
+            directory.hello("default", card("f"), "f")
+            began = loop.time()
+            with pytest.raises(StoreBroke, match="within 5 s"):
+                await directory.save_now()
+            assert loop.time() - began == pytest.approx(5.0)
+
+    run_virtual(story)
 
 
 def test_a_quota_is_in_force_at_once_and_after_a_restart() -> None:

@@ -8,9 +8,7 @@ import pytest
 
 from agentgate.adapters.memory.store import MemoryStore
 from agentgate.config import Settings
-from agentgate.core.call_id import call_id
 from agentgate.core.rate import RateOptions
-from agentgate.model import KeyId
 from tests.sim.http_caller import CALL, READ, HttpCaller
 from tests.sim.wire_peer import SKILLS, WirePeer, gate, play
 
@@ -288,32 +286,6 @@ def test_a_key_that_runs_is_joined_or_refused_without_a_retry() -> None:
             assert declined.headers["retry-after"] == "1"
             bank.answer(unit, "paid")
             assert [(await call).body["joined"] for call in (first, second)] == [False, True]
-
-    play(story)
-
-
-def test_a_stopping_gate_ends_what_waits() -> None:
-    """A6: it takes nothing new; what is keyed is answered that it goes on, a read that it has to come again.
-
-    So is whoever asked what became of a call: at once, with what is known.
-    """
-
-    async def story() -> None:
-        async with gate() as platform:
-            bank, shop = WirePeer(platform, "bank", skills=SKILLS).connect(), HttpCaller(platform)
-            keyed, read = shop.pay("o1"), shop.post(READ)
-            await bank.next(), await bank.next()
-            platform.gateway.stop_taking()
-            refused = await shop.pay("o2")
-            assert (refused.status, refused.code, refused.headers["retry-after"]) == (503, "overloaded", "1")
-            asked = shop.look(call_id(KeyId("default", "bank", "client", "pay", "o1", "run")), prefer="wait=30")
-            await asyncio.sleep(1)
-            shop.calls.give_up()
-            assert ((await asked).status, (await asked).at) == (202, 1.0)
-            assert (await asked).body["state"].startswith("running as ")
-            assert ((await keyed).status, (await keyed).body["status"]) == (202, "running")
-            assert ((await read).status, (await read).code) == (503, "overloaded")
-            assert not shop.calls.waiting
 
     play(story)
 

@@ -133,8 +133,8 @@ def test_processes_that_share_a_name_are_reported() -> None:
                     assert twins[(turn + 1) % 2].closed_because == "a newer connection of the same instance took over"
                     assert len(noticed(platform, "instance_name_shared")) == (turn >= 3) + (name == "shop")
             assert noticed(platform, "instance_name_shared") == [
-                ("shop/shop-1", 2, {"takeovers": 4, "pids": [7, 8]}),
-                ("bank/bank-1", 2, {"takeovers": 4, "pids": [7, 8]}),
+                ("shop/shop-1", 2, {"takeovers": 4, "pids": [8, 7]}),
+                ("bank/bank-1", 2, {"takeovers": 4, "pids": [8, 7]}),
             ]
 
     play(story)

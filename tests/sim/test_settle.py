@@ -226,6 +226,30 @@ def test_whoever_joined_goes_on_when_it_did_not_happen() -> None:
     play(story)
 
 
+def test_whoever_asks_follows_those_who_go_on() -> None:
+    """C4: who waits for a key that an operator frees is told what its next run comes to, if there is one at once."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            bank, shop = await lost(platform, "ship")
+            await asyncio.sleep(10)
+            name = call_id(KEY._replace(task_type="ship"))
+            owner = shop.pay("o1", task_type="ship")
+            check = await bank.next()
+            joiner, asking = shop.pay("o1", task_type="ship"), shop.look(name, prefer="wait=30")
+            await asyncio.sleep(0.1)
+            assert isinstance(await say(platform, {"as": "not_done"}, name=name), Settled)
+            shipping = await bank.next()
+            bank.answer(check, error="rejected")
+            await asyncio.sleep(1)
+            assert not asking.done()
+            bank.answer(shipping, "shipped")
+            assert [(await call).body["value"] for call in (owner, joiner, asking)] == ["shipped"] * 3
+            assert bank.invoked.empty()
+
+    play(story)
+
+
 @pytest.mark.parametrize("turns", range(16))
 def test_callers_that_come_with_the_word_run_once(turns: int) -> None:
     """C2, C4: whenever callers come while the key is freed, they hear that it is lost, or share its one new run."""

@@ -7,6 +7,8 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from agentgate.core.ranges import all_of
+
 Kind = Literal["number", "whole number", "yes or no", "text", "list of texts", "rows"]
 KINDS: Final[dict[type, Kind]] = {
     float: "number",
@@ -95,7 +97,10 @@ class Key:
             return value * self.scale
         if wanted == "whole number" and isinstance(value, int) and not isinstance(value, bool):
             return value
-        given = "a list" if isinstance(value, list) else repr(value)
+        given = repr(value)
+        if isinstance(value, list):
+            wrong = [repr(item) for item in value if not isinstance(item, str)]
+            given = f"one with {all_of(wrong)}" if wanted == "list of texts" else "a list"
         raise ValueError(f"must be a {wanted}{' or off' if self.may_be_off else ''}, not {given}")
 
     def _rows(self, value: object) -> object:
@@ -105,9 +110,22 @@ class Key:
                 value = msgspec.json.decode(value)
             return msgspec.convert(value, self.hint)
         except msgspec.ValidationError as error:
-            raise ValueError(f"is not right: {error}") from None
+            wrong = _wrong_rows(value, self._types[0]) if isinstance(value, list) else [str(error)]
+            raise ValueError(f"is not right: {all_of(wrong)}") from None
         except (msgspec.DecodeError, RecursionError):
             raise ValueError(f"must be a list, not {value!r}") from None
+
+
+def _wrong_rows(rows: list[object], kind: type) -> list[str]:
+    """What is wrong with each of them, as it would be said of the first."""
+    found: list[str] = []
+    for number, row in enumerate(rows):
+        try:
+            msgspec.convert(row, kind)
+        except msgspec.ValidationError as error:
+            why, _, place = str(error).partition(" - at `$")
+            found.append(f"{why} - at `$[{number}]{place or '`'}")
+    return found
 
 
 def _without_blanks(row: object) -> object:

@@ -29,6 +29,8 @@ from urllib.parse import quote, unquote
 
 from msgspec import Struct
 
+from agentgate.core.ranges import all_of
+
 URL_LENGTH_MAX: Final = 2048  # what proxies and servers take
 NAME_LENGTH_MAX: Final = 253  # of a name in the DNS
 PORT_MAX: Final = 65_535
@@ -104,11 +106,12 @@ def segment_of(task_type: str) -> str:
 
 
 class AllowList:
-    """Where endpoints may be; raises `ValueError` with a sentence for an entry that is neither host nor network."""
+    """Where endpoints may be; raises `ValueError` with all entries that are neither host nor network."""
 
     def __init__(self, entries: Iterable[str]) -> None:
         self._networks: list[Network] = []
         self._names: set[str] = set()
+        wrong: list[str] = []
         for entry in entries:
             if _NAME.fullmatch(entry) and not _NUMBER.fullmatch(entry):
                 self._names.add(entry.lower())
@@ -116,9 +119,9 @@ class AllowList:
             try:
                 self._networks.append(ip_network(entry))
             except ValueError as error:
-                raise ValueError(
-                    f"{entry!r} is neither a host's name nor a network such as 10.0.0.0/8: {error}"
-                ) from None
+                wrong.append(f"{entry!r} is neither a host's name nor a network such as 10.0.0.0/8: {error}")
+        if wrong:
+            raise ValueError(all_of(wrong))
 
     def finding(self, host: str, addresses: Sequence[str]) -> str | None:
         """Why a host with these addresses may not be called; None when it may."""

@@ -81,8 +81,9 @@ KINDS: Final[dict[str, Kind]] = {
         "not async, or into a thread: one blocked handler holds up all others of its process.",
     ),
     "instance_name_shared": Kind(
-        "several processes say they are the same instance, and take each other's connection over again and again",
-        "`takeovers` of standing connections within the last minute, `pids`: the process ids that said so",
+        "several processes say they are the same instance, and take each other's connection, or registration by HTTP, "
+        "over again and again",
+        "`takeovers` of what still stood within the last minute; `pids`: the process ids that said so, or `endpoints`",
         "Give every process an instance name of its own (left to the SDK, it is random), or stop the one that was "
         "started twice. If there is only one, look for a network that breaks its connections on one side.",
     ),

@@ -6,13 +6,18 @@ Every options class of the core calls `require` for each of its fields from `__p
 - 0 is a value, not "unset": whether it is allowed is up to `low` (FAILURES F48).
 - None is a value only where the option may be off (`off=True`).
 - What two options mean together is checked by their class; the message then names both.
+- Of a list, all entries that are wrong are named (`all_of`), for one correction should be enough.
 
 Not covered: types beyond numbers, and unknown names; both are the configuration loader's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
+from typing import Final
+
+SHOWN_MAX: Final = 20  # of what is wrong with one list; nobody corrects more at once
 
 
 def require(options: object, *names: str, low: float = 0.0, high: float = inf, off: bool = False) -> None:
@@ -24,3 +29,9 @@ def require(options: object, *names: str, low: float = 0.0, high: float = inf, o
         if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high or value == inf:
             bounds = f"at least {low:g}" if high == inf else f"from {low:g} to {high:g}"
             raise ValueError(f"{name} must be a number {bounds}, not {value!r}")
+
+
+def all_of(flaws: Sequence[str]) -> str:
+    """What is wrong with the entries of a list, as one sentence."""
+    more = [f"and {len(flaws) - SHOWN_MAX} more"] if len(flaws) > SHOWN_MAX else []
+    return "; ".join([*flaws[:SHOWN_MAX], *more])

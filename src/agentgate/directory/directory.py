@@ -63,7 +63,8 @@ class DirectoryOptions:
 
     - `agents_max`, 10 000: ten times the largest team this is built for.
     - `instances_max`, 1 000 per agent: with more, the file descriptors of one gate are the limit.
-    - `save_delay_s`, 0.2: a wave of registrations is one write, and a crash forgets the last moment at most.
+    - `save_delay_s`, 0.2: a wave of hellos is one write, and whom a crash forgets says hello again. Registrations by
+      HTTP are stored before they are answered, whatever this is.
     """
 
     agents_max: int = 10_000

@@ -1,22 +1,29 @@
-"""Keeps the newest route snapshot in the store, without writing for every change."""
+"""Keeps the newest route snapshot in the store, without writing for every change.
+
+Changes are collected for a while and written together; when somebody waits until they are stored, for a shorter one.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Final
 
 import structlog
 
-from agentgate.errors import StoreError
+from agentgate.errors import StoreBroke, StoreError
 from agentgate.model import RouteSnapshot
+from agentgate.runtime.later import Later
 from agentgate.runtime.service import Service
 
 Save = Callable[[RouteSnapshot], Awaitable[None]]
 Load = Callable[[], Awaitable[RouteSnapshot]]
 
 RETRY_S: Final = 2.0  # a store that fails is asked again, slowly: the snapshot matters at the next start only
+WAITED_FOR_S: Final = 0.02  # of collecting while somebody waits: a wave of those is some writes a second, not one each
+PATIENCE_S: Final = 5.0  # of whoever waits, with a store that does not answer
 LAST_SAVE_S: Final = 2.0  # how long the last save may hold up the end
 
 log = structlog.get_logger("agentgate.directory")
@@ -31,6 +38,10 @@ class Saver(Service):
         self._save = save
         self._delay_s = delay_s
         self._changed = asyncio.Event()
+        self._wanted = asyncio.Event()  # somebody waits
+        self._next: Later[None] = Later()  # the end of the save that has what is changed now
+        self._latest: Later[None] = Later()  # the end of the one before that, which may be under way
+        self._latest.set_result(None)
         self.failures = 0
 
     def changed(self) -> None:
@@ -39,11 +50,15 @@ class Saver(Service):
 
     async def save_now(self) -> None:
         """Return when everything up to now is stored; raises `StoreError`, and goes on trying by itself."""
+        end = self._latest
+        if self._changed.is_set():
+            self._wanted.set()
+            end = self._next
         try:
-            await self._save(self._snapshot())
-        except StoreError:
-            self.changed()
-            raise
+            async with asyncio.timeout(PATIENCE_S):
+                await end
+        except TimeoutError:
+            raise StoreBroke(f"the store has not answered within {PATIENCE_S:g} s") from None
 
     async def _start(self) -> None:
         self._spawn(self._run())
@@ -64,20 +79,33 @@ class Saver(Service):
     async def _run(self) -> None:
         while True:
             await self._changed.wait()
-            await asyncio.sleep(self._delay_s)
+            await self._collect(self._delay_s)
             if not await self._save_once():
-                await asyncio.sleep(RETRY_S)
+                await self._collect(RETRY_S)
+
+    async def _collect(self, delay_s: float) -> None:
+        """Let so much time pass, or less if somebody waits."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(delay_s):
+                await self._wanted.wait()
+                await asyncio.sleep(WAITED_FOR_S)
 
     async def _save_once(self) -> bool:
         self._changed.clear()
+        self._wanted.clear()
+        end, self._next = self._next, Later()
+        self._latest = end
         try:
             await self._save(self._snapshot())
         except StoreError as error:
             self._changed.set()
             self.failures += 1
             log.warning("routes_not_saved", reason=str(error))
+            end.set_exception(error)
             return False
         except asyncio.CancelledError:
             self._changed.set()  # nobody knows whether it arrived, so it is saved again
+            end.set_exception(StoreBroke("the gate stopped while it was stored"))
             raise
+        end.set_result(None)
         return True

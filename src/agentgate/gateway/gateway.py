@@ -102,10 +102,10 @@ class Gateway(Service):
         self._registrations = Registrations(
             policies.admission, routes=routes, units=self.units, clock=clock, counters=self.counters
         )
-        self.http_agents = self._reach.http = self._make_http_agents(http)
+        schemas = Schemas()
+        self.http_agents = self._reach.http = self._make_http_agents(http, schemas)
         self._id_prefix = f"{lifetime.epoch:x}{chance.token_hex(ID_PREFIX_BYTES)}"
         self._ids = 0
-        schemas = Schemas()
         self.pipeline = Pipeline(self._parts(spans, schemas))
         self._entry = Entry(
             clock=clock,
@@ -242,13 +242,15 @@ class Gateway(Service):
             spawn=self._task,
         )
 
-    def _make_http_agents(self, http: HttpClient | None) -> HttpAgents:
+    def _make_http_agents(self, http: HttpClient | None, schemas: Schemas) -> HttpAgents:
         return HttpAgents(
             http,
             routes=self._routes,
             peers=self.peers,
             registrations=self._registrations,
+            schemas=schemas,
             clock=self._clock,
+            findings=self.findings,
             options=self.options.agents,
             instances_max=self.options.calls.peers_max,
             open_factor=self.options.slots.open_factor,

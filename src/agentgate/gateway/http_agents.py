@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from agentgate.core.endpoint import AllowList, Site, check_path, preferred, read_endpoint
+from agentgate.core.takeovers import Takeovers
 from agentgate.gateway.http_request import head_of, probe_request
 from agentgate.gateway.registrations import come_again
 from agentgate.model import Card, Endpoint, HttpAnswer, HttpEnd, Problem, RouteSnapshot, logged, plain, problem
@@ -26,12 +27,15 @@ if TYPE_CHECKING:
     from agentgate.gateway.http_options import HttpAgentOptions
     from agentgate.gateway.peers import Peers
     from agentgate.gateway.registrations import Registrations
+    from agentgate.gateway.schemas import Schemas
     from agentgate.ports.clock import Clock
     from agentgate.ports.http import Exchange, HttpClient, Upstream
     from agentgate.ports.routes import Routes
+    from agentgate.runtime.reporter import Reporter
 
 AGAIN_S: Final = 1.0
 TROUBLE_CHARS_MAX: Final = 200
+ENDPOINT_CHARS_MAX: Final = 200  # of one that is shown
 RENEWALS: Final = 3  # within the time that a registration holds
 
 log = structlog.get_logger(__name__)
@@ -92,7 +96,9 @@ class HttpAgents:
         routes: Routes,
         peers: Peers,
         registrations: Registrations,
+        schemas: Schemas,
         clock: Clock,
+        findings: Reporter,
         options: HttpAgentOptions,
         instances_max: int,
         open_factor: int,
@@ -101,6 +107,7 @@ class HttpAgents:
         self._routes = routes
         self._peers = peers
         self._registrations = registrations
+        self._schemas = schemas
         self._clock = clock
         self._options = options
         self._allowed = AllowList(options.endpoint_allow)
@@ -108,6 +115,8 @@ class HttpAgents:
         self._open_factor = open_factor
         self._agents: dict[str, HttpAgent] = {}
         self._probes = 0
+        self._findings = findings
+        self._takeovers: Takeovers[str] = Takeovers()
 
     def __len__(self) -> int:
         return len(self._agents)
@@ -151,6 +160,9 @@ class HttpAgents:
             wait_s = self._registrations.ask(instance)
             if wait_s is not None:
                 return problem("overloaded", retry_after_s=wait_s, detail=come_again(wait_s))
+        flaw = self._schemas.flaw(card)
+        if flaw is not None:
+            return problem("bad_request", detail=flaw)
         found = await self._addresses(site, self._agents.get(instance), url)
         if isinstance(found, Problem):
             return found
@@ -307,11 +319,21 @@ class HttpAgents:
             agent.exchanges = known.exchanges
             if known.endpoint == endpoint:
                 agent.answered_at, agent.trouble = known.answered_at, known.trouble
+            elif known.endpoint.url != endpoint.url:
+                self._note_takeover(agent)
             known.close()
         log.info("http_agent_registered", agent=card.agent, instance=logged(instance), endpoint=endpoint.url)
         if agent.probe and self._probes < self._options.probes_max:
             self._ask(agent, self._clock.now())  # whoever registers looks next whether it is there
         return agent
+
+    def _note_takeover(self, agent: HttpAgent) -> None:
+        """Another endpoint has taken the name; two that do so in turn are two processes."""
+        shown = agent.endpoint.url[:ENDPOINT_CHARS_MAX]
+        shared = self._takeovers.note(agent.instance, shown, self._clock.now())
+        if shared is not None and shared.is_alternating:
+            subject, evidence = f"{agent.card.agent}/{plain(agent.instance)}", shared.evidence("endpoints")
+            self._findings.report("instance_name_shared", subject, tenant=agent.tenant, **evidence)
 
     def _prepare(self, agent: HttpAgent, site: Site) -> None:
         assert self._client is not None, "refused before"

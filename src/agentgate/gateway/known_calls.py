@@ -73,12 +73,18 @@ class KnownCalls:
 
         None: nothing is known of it. Raises `StoreError`.
         """
-        while (end := self._end_of(key)) is not None:
-            if (released := self._released(key)) is not None:
-                return released
-            if await first([end] if sooner is None else [end, sooner], until) is not end:
-                return self._running(key)
-        record = await self._soon(self._ledger.lookup(key))
+        while True:
+            end = self._end_of(key)
+            if end is not None:
+                if (released := self._released(key)) is not None:
+                    return released
+                if await first([end] if sooner is None else [end, sooner], until) is not end:
+                    return self._running(key)
+                continue
+            record = await self._soon(self._ledger.lookup(key))
+            # Somebody may run it by now: an operator has freed a key that was lost, and those who waited go on with it.
+            if self._end_of(key) is None or (record is not None and record.outcome is not None):
+                break
         if record is not None:
             return _of_record(record)
         told = self._told.get(key)

@@ -24,6 +24,7 @@ from agentgate.model import (
     AGENT_SCOPE,
     SUBMIT,
     Call,
+    Card,
     Identity,
     Outcome,
     Problem,
@@ -136,7 +137,7 @@ class LinkService:
         if refusal is not None:
             self._refuse(session, request_id, *refusal)
             return
-        if params.card is not None and not self._admits(session, request_id, params):
+        if params.card is not None and not self._admits(session, request_id, params, params.card):
             return
         unknown = [report.unit for report in params.units if self._units.get(report.unit) is None]
         if unknown:
@@ -192,12 +193,16 @@ class LinkService:
             return "overloaded", f"{self._options.peers_max} processes are connected, which is the bound"
         return None
 
-    def _admits(self, session: Session, request_id: str | int, params: HelloParams) -> bool:
-        """Whether this agent may register now."""
+    def _admits(self, session: Session, request_id: str | int, params: HelloParams, card: Card) -> bool:
+        """Whether this agent may register now, with this card."""
         wait_s = self._registrations.ask(qualified(session.identity.tenant, params.instance))
         if wait_s is not None:
             self._end_hello(session, request_id, "overloaded", come_again(wait_s), again_s=wait_s)
-        return wait_s is None
+            return False
+        flaw = self._schemas.flaw(card)
+        if flaw is not None:
+            self._refuse(session, request_id, "bad_request", flaw)
+        return flaw is None
 
     def _refuse(self, session: Session, request_id: str | int, code: str, why: str) -> None:
         """Say why and end the connection; a process that may come again is told when."""

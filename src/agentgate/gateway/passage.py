@@ -48,7 +48,7 @@ class Passage(Struct, eq=False):
     unit: Unit | None = None  # claim: the unit of the current attempt
     earlier: list[Unit] = field(default_factory=list)  # units of earlier attempts that may still answer first
     until: float = 0.0  # timeout: when the current attempt is cut
-    may_have_run: bool = False  # retry: an earlier attempt was sent, and nobody said that nothing happened
+    may_have_run: bool = False  # retry: an attempt was sent, nobody said that nothing happened; replay: of a joined one
 
     @property
     def key(self) -> str:

@@ -111,7 +111,7 @@ class Peers:
         self._clock = clock
         self._options = options
         self._findings = findings
-        self._takeovers = Takeovers()
+        self._takeovers: Takeovers[int] = Takeovers()
         self._peers: dict[str, Peer] = {}
         # An instance with as many zombies as it has places cannot be helped from outside: set by the gateway.
         self.on_drain: Callable[[str], None] = lambda _instance: None
@@ -156,7 +156,7 @@ class Peers:
         shared = self._takeovers.note(peer.instance, pid, self._clock.now())
         if shared is not None:
             subject = f"{peer.name}/{plain(peer.instance)}"
-            self._findings.report("instance_name_shared", subject, tenant=peer.tenant, **shared._asdict())
+            self._findings.report("instance_name_shared", subject, tenant=peer.tenant, **shared.evidence("pids"))
 
     def seen(self, peer: Peer) -> None:
         """A sign of life of a peer that only calls."""

@@ -29,6 +29,7 @@ from agentgate.server.replies import Reply
 
 if TYPE_CHECKING:
     from agentgate.gateway.gateway import Gateway
+    from agentgate.gateway.passage import Passage
     from agentgate.ports.clock import Clock
 
 UNREADABLE: Final = "(unreadable)"
@@ -45,6 +46,8 @@ TWO_TOKENS: Final = "the header agentgate-unit-token and `token` in the body dif
 NOT_KNOWN: Final = (
     "nothing is known of this call: it never came, was turned away a while ago, or its record has expired"
 )
+STOPS: Final = "the gate stops"
+SAFE_TO_REPEAT: Final = "Make the same call again: running it twice does no harm."
 REPEAT: Final = "Repeat the call with the same key and body: it runs at most once."
 
 
@@ -60,13 +63,14 @@ _body: Final = msgspec.json.Decoder(CallBody)
 class Pending:
     """A call that was begun and is not answered yet."""
 
-    __slots__ = ("_call", "_calls", "_key", "_reply", "_timer")
+    __slots__ = ("_call", "_calls", "_is_given_up", "_key", "_reply", "_timer")
 
     def __init__(self, calls: HttpCalls, call: FrontCall, wait_s: float | None, reply: Callable[[Reply], None]) -> None:
         self._calls = calls
         self._call = call
         made = call.passage.call
         self._key = made.key_id if made.keyed and made.business_key else None
+        self._is_given_up = False
         self._reply: Callable[[Reply], None] | None = reply
         self._timer: asyncio.TimerHandle | None = None
         if wait_s is not None:  # after its deadline there is an outcome in any case
@@ -90,18 +94,20 @@ class Pending:
         self._send(replies.running(self._key, state, made.trace_id, limits))
 
     def give_up(self) -> None:
-        """The gate stops: what is keyed goes on after the restart, anything else has to come again."""
+        """The gate stops: what can be asked for later is; anything else ends, and its end says whether it was sent."""
         if self._timer is not None:
             self.let_go()
             return
-        self._send(replies.refusal(problem("overloaded", retry_after_s=AGAIN_S, detail="the gate stops")))
-        self.left()
+        self._is_given_up = True
+        self._call.cancel()
 
     def _answer(self, outcome: Outcome) -> None:
+        if self._reply is None:
+            return
         made = self._call.passage.call
-        if self._reply is not None:
-            who = made.tenant, made.caller
-            self._send(self._calls.reply_to(who, outcome, self._key, made.trace_id, made))
+        if self._is_given_up and outcome.code == "cancelled":
+            outcome = Outcome(error=_when_stopping(self._call.passage, has_record=made.keyed and self._calls.keeps))
+        self._send(self._calls.reply_to((made.tenant, made.caller), outcome, self._key, made.trace_id, made))
 
     def _send(self, reply: Reply) -> None:
         if self._timer is not None:
@@ -120,11 +126,12 @@ class HttpCalls:
         self.known = gateway.known_calls
         self.waiting: dict[Pending, None] = {}  # calls that are not answered yet
         self._stops: Later[None] = Later()
+        self._has_given_up = False
         self._front = gateway.front
         self._clock = clock
         self._payload = options.payload
         self._answer_within_s = options.calls.answer_within_s
-        self._keeps = options.mechanisms.get("idempotency", "enforce") == "enforce"
+        self.keeps = options.mechanisms.get("idempotency", "enforce") == "enforce"
         self.limits = LimitFields(gateway, clock)
 
     def take(self, headers: Headers, body: bytes, identity: Identity, reply: Callable[[Reply], None]) -> Pending | None:
@@ -138,6 +145,8 @@ class HttpCalls:
             caller = identity.name
         if not identity.may_call():
             refusal = problem("forbidden", detail=f"a call needs a token with the scope {SUBMIT!r}")
+        if self._has_given_up:  # also what a unit calls: nobody would wait for its answer any more
+            refusal = problem("overloaded", retry_after_s=AGAIN_S, detail=STOPS)
         begun = self._front.call(params, identity.tenant, caller, refusal)
         if isinstance(begun, Outcome):
             reply(self.reply_to((identity.tenant, caller), begun, None, ""))
@@ -155,11 +164,15 @@ class HttpCalls:
                 pending.left()
             raise
 
+    def stop_waiting(self) -> None:
+        """The gate stops: say to those who ask what became of a call what is known by now."""
+        self._stops.set_result(None)
+
     def give_up(self) -> None:
-        """Answer whoever still waits, for a call or for what became of one: the gate stops."""
+        """The gate is about to end: answer whoever still waits for a call."""
+        self._has_given_up = True
         for pending in list(self.waiting):
             pending.give_up()
-        self._stops.set_result(None)
 
     async def look(self, name: str, headers: Headers, identity: Identity) -> Reply:
         """What became of the call with this id; `Prefer: wait=n` waits for its end. Raises `StoreError`."""
@@ -192,11 +205,23 @@ class HttpCalls:
         except WireError as error:
             params = CallBody(target=UNREADABLE, task_type=UNREADABLE, effect="read")
             return params, None, problem(error.code, detail=error.detail)
-        if params.effect != "write" or not self._keeps:
+        if params.effect != "write" or not self.keeps:
             return params, None, None
         if said.wait_s is None:  # a handler has a deadline of its own, and wants the answer, not an id
             return params, None if params.token else self._answer_within_s, None
         return params, said.wait_s, None
+
+
+def _when_stopping(passage: Passage, *, has_record: bool) -> Problem:
+    """What a caller is told whose call a stopping gate cannot wait for; a client may repeat it only if that is safe."""
+    if not passage.sent:
+        return problem("overloaded", retry_after_s=AGAIN_S, detail=STOPS)
+    if passage.safe:  # a read, or declared repeatable
+        error = problem("overloaded", sent=True, retry_after_s=AGAIN_S, detail=f"{STOPS}, and the agent is at work")
+        return replace(error, advice=SAFE_TO_REPEAT)
+    if has_record:
+        return problem("in_progress", sent=True, retry_after_s=AGAIN_S, detail=f"{STOPS}, and the agent is at work")
+    return problem("outcome_unknown", sent=True, detail=f"{STOPS}, the agent is at work, and nothing keeps its answer")
 
 
 def _check(params: CallBody) -> None:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from agentgate.core.ranges import require
+from agentgate.core.ranges import all_of, require
 
 LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 HOST_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,252})", re.IGNORECASE | re.ASCII)
@@ -51,9 +51,8 @@ class ServerOptions:
             raise ValueError(f"name must be printable and not empty, not {self.name!r}")
         if self.tokens is not None and not self.tokens.strip():
             raise ValueError("tokens must name a file, or be off")
-        for name in self.host_names:
-            if not HOST_NAME.fullmatch(name):
-                raise ValueError(f"hosts are names such as gate.example.com, without a port, not {name!r}")
+        if wrong := [repr(name) for name in self.host_names if not HOST_NAME.fullmatch(name)]:
+            raise ValueError(f"hosts are names such as gate.example.com, without a port, not {all_of(wrong)}")
         if self.host not in LOOPBACK_HOSTS and self.tokens is None:
             raise ValueError(
                 f"host {self.host!r} is not 127.0.0.1, ::1 or localhost, which needs tokens. Type: "

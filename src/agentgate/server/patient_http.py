@@ -25,6 +25,7 @@ BODY_S: Final = 10.0  # for the largest body over a line of two megabits
 UNREAD_S: Final = 30.0  # an answer of some hundred KiB that nobody takes
 HEAD_BYTES_MAX: Final = 65_536
 FIELDS_MAX: Final = 200
+BESIDE_FIELD: Final = 4  # a colon, a blank, and the end of the line
 BAD_REQUEST: Final = 400
 REQUEST_TIMEOUT: Final = 408
 HEAD_TOO_LARGE: Final = 431
@@ -51,6 +52,8 @@ class PatientHttp(HttpToolsProtocol):
     _unread_timer: asyncio.TimerHandle | None = None
     _is_in: Literal["", "head", "body"] = ""  # the part of a request that has begun and is not complete
     _head_bytes = 0  # of a head that has not come in one piece
+    _begun = 0  # requests that have begun in this piece
+    _field_bytes = 0  # of a head, as far as it has been understood
     _owed = 0  # bytes of a body that the parser leaves to us, because its request offers an upgrade
     _is_broken = False  # what comes is no HTTP any more
     _running: Any = None  # the request that is being answered
@@ -75,9 +78,12 @@ class PatientHttp(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         if self._is_broken or self.transport.is_closing():
             return
+        to_begin = int(self._is_in == "")
+        self._begun = 0
         self._feed(data)
         if self._is_in == "head":
-            self._head_bytes += len(data)
+            if self._begun == to_begin:  # else this piece has the end of another request as well
+                self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES_MAX:
                 self._break(_too_large(), HEAD_TOO_LARGE)
                 return
@@ -91,12 +97,18 @@ class PatientHttp(HttpToolsProtocol):
         self._look_at_beginning()
         super().on_message_begin()
 
+    def on_url(self, url: bytes) -> None:
+        """A piece of the target."""
+        self._count(len(url))
+        super().on_url(url)
+
     def on_header(self, name: bytes, value: bytes) -> None:
         """A field of the head; those of a trailer come too late to say anything."""
         if self._is_in != "head":
             return
         if len(self.headers) >= FIELDS_MAX:
             raise Unreadable(_too_large(), HEAD_TOO_LARGE)
+        self._count(len(name) + len(value) + BESIDE_FIELD)
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -176,8 +188,15 @@ class PatientHttp(HttpToolsProtocol):
             else:
                 self.send_400_response("what came is not an HTTP request")
 
+    def _count(self, size: int) -> None:
+        self._field_bytes += size
+        if self._field_bytes > HEAD_BYTES_MAX:
+            raise Unreadable(_too_large(), HEAD_TOO_LARGE)
+
     def _look_at_beginning(self) -> None:
         """Behind an answer that closes the connection nothing begins."""
+        self._begun += 1
+        self._field_bytes = 0
         if self.transport.is_closing():
             raise Unreadable(problem("bad_request"), BAD_REQUEST)
 

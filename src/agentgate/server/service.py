@@ -105,6 +105,7 @@ class ServerService(Service):
         self.links.is_stopping = True
         self.wait_feed.close()
         self._gateway.stop_taking()
+        self.calls.stop_waiting()
         for server in self._server.servers:
             server.close()
         for _ in range(int(self._options.drain_s / DRAIN_STEP_S)):

@@ -9,6 +9,7 @@ with what it would have got; so does one that the store does not answer at once.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, ClassVar
 
@@ -115,6 +116,9 @@ class Replay:
                 detail = f"{flight.state()}; waiting for it would close a cycle of waits"
                 return failure("in_progress", retry_after_s=RUNNING_AGAIN_S, detail=detail)
             end = await flight.join(passage)
+        except asyncio.CancelledError:
+            passage.may_have_run = passage.may_have_run or flight.sent  # what it waited for
+            raise
         finally:
             passage.joined = None
             self._parts.waits.moved_on(passage)

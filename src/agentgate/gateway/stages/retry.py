@@ -82,6 +82,8 @@ class Retry:
         try:
             outcome = await onward(passage)
         except BaseException:
+            # Also when its unit ends with it, as a closed request does, or has just answered and nobody reads that.
+            passage.may_have_run = passage.sent or (passage.unit is not None and passage.unit.sent)
             self._leave_span(passage, failure("cancelled", sent=passage.sent), began)
             raise
         passage.attempt_ended_at = self._clock.now()

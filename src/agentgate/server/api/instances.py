@@ -15,6 +15,7 @@ from agentgate.core.keys import name_flaw
 from agentgate.errors import WireError
 from agentgate.model import AGENT_SCOPE, Card, Identity, Problem, Skill, Tier, problem, qualified
 from agentgate.server.api.doc import Doc, Shown, documented
+from agentgate.server.api.operating import store
 from agentgate.server.api.scope import identity_of, requires
 from agentgate.server.problems import Refused
 
@@ -63,7 +64,7 @@ _REGISTER: Final = Doc(
             },
         )
     },
-    errors=("bad_request", "forbidden", "overloaded", "too_large"),
+    errors=("bad_request", "forbidden", "overloaded", "too_large", "store_down"),
     body=Shown(
         type=Registration,
         example={
@@ -76,7 +77,7 @@ _REGISTER: Final = Doc(
 )
 _LEAVE: Final = Doc(
     answers={204: Shown(type=None, example=None, meaning="It gets nothing new.")},
-    errors=("bad_request", "forbidden", "not_found"),
+    errors=("bad_request", "forbidden", "not_found", "store_down"),
     path_examples=_EXAMPLES,
 )
 
@@ -95,6 +96,7 @@ async def register(
     taken = await gateway.http_agents.register(identity.tenant, card, known_as, said.endpoint, said.probe)
     if isinstance(taken, Problem):
         raise Refused(taken)
+    await store(state.view.directory, f"{instance} is registered")
     return Registered(
         agent=agent,
         instance=instance,
@@ -113,6 +115,7 @@ async def unregister(
     refusal = state.view.gateway.http_agents.leave(identity.tenant, agent, _known_as(identity, instance))
     if refusal is not None:
         raise Refused(refusal)
+    await store(state.view.directory, f"{instance} gets nothing new")
 
 
 async def _body(request: Request[Any, Any, Any]) -> bytes:
