@@ -133,7 +133,7 @@ class LinkService:
         """A process connects. Units it reports that are not in memory are looked up in the ledger first."""
         if not params.agent:
             params = replace(params, agent=session.identity.name or UNNAMED)
-        refusal = self._refusal(session.identity, params) or self._bound(session.identity, params)
+        refusal = self._refusal(session.identity, params)
         if refusal is not None:
             self._refuse(session, request_id, *refusal)
             return
@@ -166,7 +166,7 @@ class LinkService:
             self._peers.seen(peer)
 
     def _refusal(self, identity: Identity, params: HelloParams) -> tuple[str, str] | None:
-        """Why this process may not say that it is who it says: a code and a sentence."""
+        """Why this process may not say that it is who it says, or has no room: a code and a sentence."""
         flaw = name_flaw("agent", params.agent) or name_flaw("instance", params.instance)
         if flaw is not None:
             return "bad_request", flaw
@@ -185,11 +185,7 @@ class LinkService:
         serves = params.card is not None or params.units or units or (known is not None and known.card is not None)
         if serves and not identity.may_speak_as(params.agent):
             return "forbidden", f"this token lacks the scope {AGENT_SCOPE}{params.agent}"
-        return None
-
-    def _bound(self, identity: Identity, params: HelloParams) -> tuple[str, str] | None:
-        """Whether there is no room for this process."""
-        if self._peers.full and self._peers.get(qualified(identity.tenant, params.instance)) is None:
+        if known is None and self._peers.full:
             return "overloaded", f"{self._options.peers_max} processes are connected, which is the bound"
         return None
 
