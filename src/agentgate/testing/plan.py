@@ -56,16 +56,18 @@ TASKS: tuple[Task, ...] = (
 )
 TASK_WEIGHTS = (4, 3, 2, 2, 2)
 TASK_BY_NAME = {task.name: task for task in TASKS}
+WAY_TASK = "charge"  # of those who are told whom to call: a write without a time-out waits as long as its call may
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Child:
-    """A call that a unit makes; `loop` means the unit's own work again."""
+    """A call that a unit makes; `loop` means the unit's own work again, `way` whom its unit is to call in turn."""
 
     target: str
     task: Task
     timeout_s: float | None
     loop: bool = False
+    way: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,6 +103,12 @@ def draw_plan(draws: random.Random, targets: Sequence[str], *, depth: int, fault
         stubborn_s=draws.uniform(0, 3) if draws.random() < STUBBORN_SHARE else 0.0,
         news=draws.choices(("tell", "hear", ""), (NEWS_SHARE, NEWS_SHARE, 1 - 2 * NEWS_SHARE))[0],
     )
+
+
+def way_plan(way: Sequence[str], takes_s: float) -> Plan:
+    """The course of a unit that was told how long to take and whom to call then, who is told the rest of the way."""
+    children = [Child(target=target, task=TASK_BY_NAME[WAY_TASK], timeout_s=None, way=tuple(way[1:])) for target in way[:1]]
+    return Plan(before_s=takes_s, children=tuple(children))
 
 
 def _draw_duration_s(draws: random.Random) -> float:

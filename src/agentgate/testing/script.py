@@ -20,7 +20,7 @@ from agentgate.sdk.agent import Agent
 from agentgate.sdk.calling import CallOptions
 from agentgate.sdk.context import Context
 from agentgate.sdk.gate import Gate
-from agentgate.testing.plan import TASKS, Child, Plan, Task, draw_plan
+from agentgate.testing.plan import TASKS, Child, Plan, Task, draw_plan, way_plan
 from agentgate.testing.witness import Asked, Key, Run, Witness
 
 HANG_LOOK_S = 0.25  # how often a hanging unit looks whether it is told to stop
@@ -30,11 +30,17 @@ HANG_S_MAX = 60.0  # beyond any deadline: then even a unit that nobody tells com
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """What a scripted agent is asked for. `clean`: a failure must leave no effect, since it may be run again."""
+    """What a scripted agent is asked for. `clean`: a failure must leave no effect, since it may be run again.
+
+    `way`: whom to call, one after the other along the chain, each after `takes_s`; without one the seed says.
+    """
 
     named: str  # the target as the caller named it, which the key as shown does not say
     body: str
     clean: bool = False
+    asked: int = 0  # a read: the number of the call
+    way: tuple[str, ...] = ()
+    takes_s: float = 0.0
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
@@ -116,15 +122,16 @@ class ScriptedUnit:
             repeatable=task.repeatable,
             exclusive=ctx.business_key if task.exclusive else "",
             write=task.effect == "write",
+            asked=order.asked,
             started_at=life.witness.now(),
+            until=life.witness.now() + ctx.deadline,
             told=lambda: ctx.expired,
         )
 
     async def run(self) -> Receipt:
         """The course that the seed draws for it."""
         life = self._life
-        depth = self._ctx.business_key.count("/")
-        plan = draw_plan(life.draws, life.targets, depth=depth, fault_share=life.fault_share())
+        plan = self._plan()
         life.witness.unit_started(self._run)
         end = "cancelled"
         try:
@@ -142,6 +149,13 @@ class ScriptedUnit:
         finally:
             life.witness.unit_ended(self._run, end)
         return receipt
+
+    def _plan(self) -> Plan:
+        life, order = self._life, self._order
+        if order.takes_s:
+            return way_plan(order.way, order.takes_s)
+        depth = self._ctx.business_key.count("/")
+        return draw_plan(life.draws, life.targets, depth=depth, fault_share=life.fault_share())
 
     async def _follow(self, plan: Plan) -> Receipt:
         await asyncio.sleep(plan.before_s)
@@ -221,6 +235,8 @@ class ScriptedUnit:
             again=False,
             started_at=now,
             deadline=until if child.timeout_s is None else min(until, now + child.timeout_s),
+            way=child.way,
+            takes_s=self._order.takes_s,
             by_unit=run.unit,
         )
         return await ask(self._life.witness, ctx, asked, child.timeout_s)
@@ -245,7 +261,14 @@ async def ask(witness: Witness, caller: Context | Gate, asked: Asked, timeout_s:
         "again": asked.again,
     }
     options.update(asked.options)
-    order = Order(named=asked.target, body=asked.body, clean=asked.clean)
+    order = Order(
+        named=asked.target,
+        body=asked.body,
+        clean=asked.clean,
+        asked=0 if asked.write else asked.number,
+        way=asked.way,
+        takes_s=asked.takes_s,
+    )
     try:
         asked.value = await caller.call(asked.target, asked.task_type, asked.business_key, order, **options)
     except CallFailed as error:

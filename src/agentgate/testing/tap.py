@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from agentgate.model import Outcome, Problem
 from agentgate.model.link import Answer, CallParams, Frame, InvokeParams
 from agentgate.testing.connection import AgentEnd, Direction
 
@@ -22,6 +23,7 @@ _frames: Final = msgspec.json.Decoder(list[Frame])
 _call: Final = msgspec.json.Decoder(CallParams)
 _invoke: Final = msgspec.json.Decoder(InvokeParams)
 _answer: Final = msgspec.json.Decoder(Answer)
+_outcome: Final = msgspec.json.Decoder(Outcome)
 
 
 @dataclass(slots=True, eq=False)
@@ -31,6 +33,7 @@ class OpenCall:
     id: str
     until: float
     end: AgentEnd
+    params: CallParams
 
 
 class Tap:
@@ -43,6 +46,7 @@ class Tap:
         self.overdue: list[tuple[str, float]] = []  # calls answered late, and by how much
         self.retries: Counter[str] = Counter()  # invokes beyond the first attempt, by agent
         self.successes: Counter[str] = Counter()  # units answered with a value, by agent
+        self.refused: list[OpenCall] = []  # calls that were told of a circle of waits, until somebody takes them out
         self._answered_units: set[str] = set()
         self._called_over: dict[str, AgentEnd] = {}  # the connection over which a call came or was answered last
         self._now = now
@@ -70,7 +74,7 @@ class Tap:
             until, before = self._now() + limit_s, self.open_calls.get(call_id)
             if before is not None:  # it goes on as it came first, whatever was lost on the way since
                 until = max(until, before.until)
-            self.open_calls[call_id] = OpenCall(call_id, until, end)
+            self.open_calls[call_id] = OpenCall(call_id, until, end, params)
         elif frame.method is None and frame.result and call_id not in self._answered_units:
             self._answered_units.add(call_id)
             if _answer.decode(bytes(frame.result)).error is None:
@@ -85,3 +89,12 @@ class Tap:
             late_s = self._now() - call.until
             if late_s > 0:
                 self.overdue.append((call.id, late_s))
+            if frame.result and _is_circle(_outcome.decode(bytes(frame.result)).error):
+                self.refused.append(call)
+
+
+def _is_circle(error: Problem | None) -> bool:
+    """Whether a call was not waited for because of a circle of waits; a join gets the state of its run instead."""
+    if error is None:
+        return False
+    return error.code == "deadlock" or (error.code == "in_progress" and "cycle of waits" in error.detail)

@@ -56,7 +56,9 @@ class Run:
     repeatable: bool
     exclusive: str = ""  # the key of which its agent may run one at a time
     write: bool
+    asked: int = 0  # a read: the number of the call it is for
     started_at: float
+    until: float  # its deadline
     told: Callable[[], bool]  # whether it knows by now that it is to stop
     has_called: bool = False
     ended_at: float | None = None
@@ -77,10 +79,13 @@ class Asked:
     repeatable: bool
     again: bool = False
     clean: bool = False  # a failure of it must leave no effect
+    way: tuple[str, ...] = ()  # whom its unit is to call in turn
+    takes_s: float = 0.0  # how long its unit is to take; 0: as the seed says
     options: CallOptions = field(default_factory=CallOptions)  # what else it says
     started_at: float
     deadline: float | None  # None: as the gate says
     by_unit: str = ""
+    number: int = 0  # counts all calls of a run
     ended_at: float | None = None
     cancelled: bool = False
     value: object = None
@@ -186,6 +191,7 @@ class Witness:
     def call_started(self, asked: Asked) -> Asked:
         """Somebody calls."""
         self.asked.append(asked)
+        asked.number = len(self.asked)
         self.waiting[id(asked)] = asked
         if (run := self.live_runs.get(asked.by_unit)) is not None:
             run.has_called = True

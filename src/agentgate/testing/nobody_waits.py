@@ -1,0 +1,168 @@
+"""Nobody waits for ever, and nobody is told so in vain; see `invariants`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from agentgate.testing.checker import Checker
+from agentgate.testing.oracle import Picture, Room
+from agentgate.testing.soundness import Soundness
+from agentgate.testing.witness import Asked, Key
+
+if TYPE_CHECKING:
+    from agentgate.testing.tap import OpenCall
+    from agentgate.testing.world import World
+
+SIGNAL_S: Final = 3.0  # REQUIREMENTS D2
+LOOK_S: Final = 0.1  # between two looks of the oracle
+
+Circle: TypeAlias = frozenset[int]  # a knot by the numbers of the calls that its units wait for
+
+
+class NobodyWaits(Checker):
+    """3: no dead unit without a signal; one victim per knot; no false alarm.
+
+    Judged by the agents' own view of who waits for whom (`oracle`). A knot that stands for longer than it may, without
+    one of its units having been told, was overlooked. Who was told had to be in a knot at that moment; a call that was
+    told waits no more, so a second victim of the same knot is a false alarm.
+    """
+
+    number = 3
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._sound = Soundness(world.agents)
+        self._told: set[int] = set()  # calls, by their numbers
+        self._since: dict[Circle, float] = {}
+        self._looked_at = 0.0
+        self.knots_seen = 0
+
+    def after_event(self) -> None:
+        """Hold what the gate has just said against the oracle; every now and then, look for what it has overlooked."""
+        now, refused = self.witness.now(), self.world.tap.refused
+        if not refused and now < self._looked_at + LOOK_S:
+            return
+        self._sound.look(now)
+        for call in refused:
+            self._judge(call, now)
+        refused.clear()
+        if now >= self._looked_at + LOOK_S:
+            self._looked_at = now
+            self._look(now)
+
+    def at_end(self) -> None:
+        """Nothing is left of all waits."""
+        gateway = self.gateway
+        left = {
+            "the graph": len(gateway.graph),
+            "resting": len(gateway.resting),
+            "knots that are followed": gateway.waits.deadlocks.followed,
+        }
+        if any(left.values()):
+            self.fail(f"at the end there is something left of waits: {left}")
+
+    # Whoever was told.
+
+    def _judge(self, call: OpenCall, now: float) -> None:
+        params = call.params
+        if not params.token:
+            self.fail(f"call {call.id} of {call.end.name} was told of a knot, though no unit waits for it")
+        asked = self._asked_by(call)
+        if not asked or not self._may_judge(call.end.process, min(one.started_at for one in asked), now):
+            return
+        picture = self._doubtful(now)
+        knotted = [one for one in asked if picture.is_knotted(one.by_unit)]
+        if not knotted:
+            self.fail(f"{asked[0].by_unit} was told that its call {asked[0].key.shown} closes a knot; there is none")
+        one = (knotted or asked)[0]
+        self._told.add(one.number)
+        for circle in self._since:
+            if one.number in circle:
+                self._since[circle] = now
+
+    def _asked_by(self, call: OpenCall) -> list[Asked]:
+        """Which calls of which units this may have been."""
+        process, params = call.end.process, call.params
+        key = Key(params.target, f"{call.end.name}:{params.task_type}:{params.business_key}:{params.action}")
+        waiting = [one for one in self.witness.waiting.values() if one.key == key and one.number not in self._told]
+        runs = self.witness.live_runs
+        return [one for one in waiting if one.by_unit in runs and runs[one.by_unit].instance == process]
+
+    def _may_judge(self, process: str, began: float, now: float) -> bool:
+        """Whether the caller has been heard all the time, so that this was said just now."""
+        return self._sound.settled(process, now, now - began)
+
+    def _doubtful(self, now: float) -> Picture:
+        """What may be so for the gate: what was so when it last heard of each process, and what has come since."""
+        lag_s = 2 * self.world.one_way_s + LOOK_S
+        lost = self.world.losses.lost
+        oldest: dict[str, float] = {}
+        for run in self.witness.runs.values():
+            if run.instance not in oldest:
+                horizon = self._sound.horizon(run.instance, now, lag_s)
+                oldest[run.instance] = max(horizon, lost.get(run.instance, 0.0) - lag_s if run.instance in lost else 0.0)
+                if run.instance in lost and lost[run.instance] < now - lag_s:
+                    oldest[run.instance] = now
+        runs = [run for run in self.witness.runs.values() if _counts(run.ended_at, oldest[run.instance])]
+        units = {run.unit: run.instance for run in runs}
+        asked = [
+            one
+            for one in self.witness.asked
+            if one.by_unit in units and one.number not in self._told and _counts(one.ended_at, oldest[units[one.by_unit]])
+        ]
+        return Picture(runs, asked, self._rooms(now, lag_s, in_doubt=True), in_doubt=True)
+
+    # Whoever was overlooked.
+
+    def _look(self, now: float) -> None:
+        lag_s = 2 * self.world.one_way_s
+        picture = self._certain(now, lag_s)
+        since, self._since = self._since, {}
+        for knot in picture.knots():
+            circle = frozenset(one.number for unit in knot for one in picture.calls_of(unit))
+            self.knots_seen += circle not in since
+            began = self._since[circle] = since.get(circle, now)
+            if now - began > SIGNAL_S + self.world.slack_s:
+                units = ", ".join(f"{unit} ({self.witness.live_runs[unit].key.shown})" for unit in sorted(knot))
+                self.fail(f"nobody was told for {now - began:.1f} s that these wait for one another: {units}")
+
+    def _certain(self, now: float, lag_s: float) -> Picture:
+        """What is so for certain: of processes that are heard, and of calls that have not run before."""
+        witness = self.witness
+        runs = list(witness.live_runs.values())
+        busy = {
+            run.unit
+            for run in runs
+            if run.told() or run.until <= now or not self._sound.settled(run.instance, now, lag_s)
+        }
+        asked = [one for one in witness.waiting.values() if self._is_open(one, now)]
+        return Picture(runs, asked, self._rooms(now, lag_s, in_doubt=False), busy=frozenset(busy))
+
+    def _is_open(self, asked: Asked, now: float) -> bool:
+        """Whether its answer is neither on the way nor about to be tried for again."""
+        if asked.deadline is not None and asked.deadline <= now:
+            return False
+        earlier = self.witness.runs_by_key.get(asked.key, [])
+        return all(run.ended_at is None or run.ended_at < asked.started_at for run in earlier)
+
+    def _rooms(self, now: float, lag_s: float, *, in_doubt: bool) -> dict[str, Room]:
+        return {
+            name: self._room(name, now, lag_s, in_doubt=in_doubt) for name in self.world.cast
+        }
+
+    def _room(self, agent: str, now: float, lag_s: float, *, in_doubt: bool) -> Room:
+        role, lost = self.world.cast[agent], self.world.losses.lost
+        here = [one.life.instance for one in self.world.agents if one.name == agent and one.life is not None]
+        settled = [name for name in here if self._sound.settled(name, now, lag_s)]
+        gone = {run.instance for run in self.witness.runs.values() if run.agent == agent}.difference(here)
+        return Room(
+            instances=tuple(settled),
+            running_max=role.concurrency,
+            open_max=role.concurrency * (self.world.settings.slots.open_factor if role.rests else 1),
+            rests=role.rests,
+            known=in_doubt or (len(settled) == len(here) and gone <= lost.keys()),
+        )
+
+
+def _counts(ended_at: float | None, oldest: float) -> bool:
+    return ended_at is None or ended_at >= oldest

@@ -1,0 +1,135 @@
+"""Who can still get on, by what the agents know of who waits for whom: brute force, at one moment.
+
+An oracle for the wait graph of the gate (DESIGN 4.4), which it knows nothing of. It is given facts of the witness: runs
+that are open, calls that they wait for, and what each agent can run. A call waits for its own runs; while there are
+none, for a slot of its target and for the exclusive key of its work, as far as anybody else holds them. Who is live is
+found by asking everybody again until nobody new is: a run is live when everything it waits for has a live member.
+
+The agents do not see what the gate sees, so there are two pictures, each wrong to one side only:
+
+- *Certain*: whatever may be otherwise counts as able to get on. What is dead in it, is dead.
+- *In doubt* (`in_doubt`): whatever may have been so for the gate counts. What the gate may call dead, is dead in it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from agentgate.testing.plan import TASK_BY_NAME
+from agentgate.testing.witness import Asked, Run
+
+Group: TypeAlias = tuple[str, ...]  # units; one of them has to get on
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Room:
+    """What an agent can run: `instances` are those that count, each with so many running and so many open units.
+
+    `known` says that there are no others. `rests`: a unit that waits does not count as running.
+    """
+
+    instances: tuple[str, ...]
+    running_max: int
+    open_max: int
+    rests: bool
+    known: bool = True
+
+
+class Picture:
+    """One moment. `busy` are units that get on whatever they wait for."""
+
+    def __init__(
+        self,
+        runs: Iterable[Run],
+        asked: Iterable[Asked],
+        rooms: Mapping[str, Room],
+        *,
+        in_doubt: bool = False,
+        busy: frozenset[str] = frozenset(),
+    ) -> None:
+        self._runs = {run.unit: run for run in runs}
+        self._asked: dict[str, list[Asked]] = defaultdict(list)
+        for one in asked:
+            self._asked[one.by_unit].append(one)
+        self._rooms = rooms
+        self._in_doubt = in_doubt
+        self._busy = busy
+        self._groups = {
+            unit: [] if unit in busy else [group for one in self._asked.get(unit, ()) for group in self._groups_of(one)]
+            for unit in self._runs
+        }
+        self.dead = self._dead()
+
+    def calls_of(self, unit: str) -> list[Asked]:
+        """What this unit waits for."""
+        return self._asked.get(unit, [])
+
+    def knots(self) -> list[frozenset[str]]:
+        """The dead that hold one another up, and nobody else holds them up."""
+        reached = {unit: self.reached_from(unit) for unit in self.dead}
+        knots = {frozenset(reach) for reach in reached.values() if all(reached[unit] == reach for unit in reach)}
+        return sorted((knot for knot in knots if knot), key=sorted)
+
+    def is_knotted(self, unit: str) -> bool:
+        """Whether this unit is dead, and one of those it waits for itself."""
+        return unit in self.reached_from(unit)
+
+    def reached_from(self, unit: str) -> set[str]:
+        """The dead that a dead unit waits for, and those that they wait for."""
+        reached: set[str] = set()
+        todo = [unit] if unit in self.dead else []
+        while todo:
+            for group in self._groups[todo.pop()]:
+                if not self.dead.issuperset(group):
+                    continue
+                todo += [member for member in group if member not in reached]
+                reached.update(group)
+        return reached
+
+    def _dead(self) -> set[str]:
+        dead = set(self._runs)
+        while True:
+            live = {unit for unit in dead if all(any(one not in dead for one in group) for group in self._groups[unit])}
+            if not live:
+                return dead
+            dead -= live
+
+    def _groups_of(self, asked: Asked) -> list[Group]:
+        """What has to come before this call does."""
+        mine = [run for run in self._runs.values() if _is_for(run, asked)]
+        if mine and not self._in_doubt:
+            return [tuple(run.unit for run in mine)]
+        targets = [asked.target] if asked.target in self._rooms else list(self._rooms) if self._in_doubt else []
+        queued = [group for agent in targets for group in self._queue_of(asked, agent)]
+        return [*((run.unit,) for run in mine), *queued]
+
+    def _queue_of(self, asked: Asked, agent: str) -> list[Group]:
+        """A slot of this agent, and the exclusive key of the work."""
+        room = self._rooms[agent]
+        slots = [self._holders(room, name) for name in room.instances]
+        groups: list[Group] = []
+        if room.known and (slots or self._in_doubt) and all(holders is not None for holders in slots):
+            groups.append(tuple(unit for holders in slots for unit in holders or ()))
+        if TASK_BY_NAME[asked.task_type].exclusive:
+            rivals = (run for run in self._runs.values() if (run.agent, run.exclusive) == (agent, asked.business_key))
+            groups += [(run.unit,) for run in rivals if not _is_for(run, asked)]
+        return groups
+
+    def _holders(self, room: Room, instance: str) -> Group | None:
+        """The units of which one has to get on before this instance takes another one; None: it has room."""
+        here = [run for run in self._runs.values() if run.instance == instance]
+        running = [run for run in here if not self._asked.get(run.unit)] if room.rests else here
+        if len(running) >= room.running_max:
+            here = running
+        elif len(here) < room.open_max:
+            return None
+        sure = [run for run in here if not self._in_doubt or (run.ended_at is None and not run.told())]
+        return tuple(run.unit for run in sure)
+
+
+def _is_for(run: Run, asked: Asked) -> bool:
+    """Whether the call waits for this run: a read for its own, whoever calls with a key for any of that key."""
+    return run.asked == asked.number if run.asked else run.key == asked.key and run.write == asked.write
