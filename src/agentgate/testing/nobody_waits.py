@@ -154,13 +154,14 @@ class NobodyWaits(Checker):
         role, lost = self.world.cast[agent], self.world.losses.lost
         here = [one.life.instance for one in self.world.agents if one.name == agent and one.life is not None]
         settled = [name for name in here if self._sound.settled(name, now, lag_s)]
-        gone = {run.instance for run in self.witness.runs.values() if run.agent == agent}.difference(here)
+        gone = {run.instance for run in self.witness.runs.values() if run.agent == agent}.difference(here, lost)
         return Room(
-            instances=tuple(settled),
+            instances=(*here, *sorted(gone)),
+            sound=frozenset(settled),
             running_max=role.concurrency,
             open_max=role.concurrency * (self.world.settings.slots.open_factor if role.rests else 1),
             rests=role.rests,
-            known=in_doubt or (len(settled) == len(here) and gone <= lost.keys()),
+            known=in_doubt or len(settled) == len(here) + len(gone),
         )
 
 

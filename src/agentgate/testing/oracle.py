@@ -26,12 +26,14 @@ Group: TypeAlias = tuple[str, ...]  # units; one of them has to get on
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Room:
-    """What an agent can run: `instances` are those that count, each with so many running and so many open units.
+    """What an agent can run: each of its `instances` so many running and so many open units.
 
-    `known` says that there are no others. `rests`: a unit that waits does not count as running.
+    Those that are not `sound` may be in another state than the gate knows, and `known` says that there are no others.
+    `rests`: a unit that waits does not count as running.
     """
 
     instances: tuple[str, ...]
+    sound: frozenset[str]
     running_max: int
     open_max: int
     rests: bool
@@ -56,7 +58,8 @@ class Picture:
             self._asked[one.by_unit].append(one)
         self._rooms = rooms
         self._in_doubt = in_doubt
-        self._busy = busy
+        # Whoever has ended or is to stop does so, but perhaps not for the gate.
+        self._leaving = {run.unit for run in self._runs.values() if in_doubt and (run.ended_at is not None or run.told())}
         self._groups = {
             unit: [] if unit in busy else [group for one in self._asked.get(unit, ()) for group in self._groups_of(one)]
             for unit in self._runs
@@ -80,10 +83,11 @@ class Picture:
     def reached_from(self, unit: str) -> set[str]:
         """The dead that a dead unit waits for, and those that they wait for."""
         reached: set[str] = set()
+        held_up = self.dead | self._leaving
         todo = [unit] if unit in self.dead else []
         while todo:
             for group in self._groups[todo.pop()]:
-                if not self.dead.issuperset(group):
+                if not held_up.issuperset(group):
                     continue
                 todo += [member for member in group if member not in reached]
                 reached.update(group)
@@ -92,7 +96,8 @@ class Picture:
     def _dead(self) -> set[str]:
         dead = set(self._runs)
         while True:
-            live = {unit for unit in dead if all(any(one not in dead for one in group) for group in self._groups[unit])}
+            held_up = dead | self._leaving
+            live = {unit for unit in dead if not any(held_up.issuperset(group) for group in self._groups[unit])}
             if not live:
                 return dead
             dead -= live
@@ -111,7 +116,7 @@ class Picture:
         room = self._rooms[agent]
         slots = [self._holders(room, name) for name in room.instances]
         groups: list[Group] = []
-        if room.known and (slots or self._in_doubt) and all(holders is not None for holders in slots):
+        if slots and room.known and all(holders is not None for holders in slots):
             groups.append(tuple(unit for holders in slots for unit in holders or ()))
         if TASK_BY_NAME[asked.task_type].exclusive:
             rivals = (run for run in self._runs.values() if (run.agent, run.exclusive) == (agent, asked.business_key))
@@ -124,10 +129,9 @@ class Picture:
         running = [run for run in here if not self._asked.get(run.unit)] if room.rests else here
         if len(running) >= room.running_max:
             here = running
-        elif len(here) < room.open_max:
+        elif len(here) < room.open_max and instance in room.sound:
             return None
-        sure = [run for run in here if not self._in_doubt or (run.ended_at is None and not run.told())]
-        return tuple(run.unit for run in sure)
+        return tuple(run.unit for run in here)
 
 
 def _is_for(run: Run, asked: Asked) -> bool:
