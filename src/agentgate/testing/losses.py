@@ -18,21 +18,22 @@ class Losses:
     def __init__(self, world: World) -> None:
         self._world = world
         self.lost: dict[str, float] = {}  # instances, and when they were given up
-        self._leaving: set[str] = set()
+        self.leaving: set[str] = set()  # instances that finish what they have
 
     def since(self, agent: str, began: float) -> bool:
         """Whether an instance of this agent was given up at that time or later."""
         return any(when >= began and name.rpartition("-")[0] == agent for name, when in self.lost.items())
 
     def instance_joined(self, agent: str, instance: str, card: Card) -> None:
-        """Back, or new."""
+        """Back, or new; a gate that has just started knows of no leaving."""
+        self.leaving.discard(instance)
 
     def instance_away(self, agent: str, instance: str) -> None:
         """Still expected back."""
 
     def instance_draining(self, agent: str, instance: str) -> None:  # noqa: ARG002 - the port names both
         """On its way out; its good-bye will come."""
-        self._leaving.add(instance)
+        self.leaving.add(instance)
 
     def instance_lost(self, agent: str, instance: str) -> None:
         """Given up, or gone with a good-bye; then it is not alive."""
@@ -40,7 +41,7 @@ class Losses:
         silent_s = world.witness.now() - world.heard_at.get(instance, 0.0)
         world.witness.log("gate", f"lost {instance}")
         if (
-            instance not in self._leaving
+            instance not in self.leaving
             and world.is_alive(instance)
             and silent_s < world.settings.presence.grace_s - TICK_S
         ):

@@ -152,16 +152,17 @@ class NobodyWaits(Checker):
 
     def _room(self, agent: str, now: float, lag_s: float, *, in_doubt: bool) -> Room:
         role, lost = self.world.cast[agent], self.world.losses.lost
-        here = [one.life.instance for one in self.world.agents if one.name == agent and one.life is not None]
+        there = [one.life.instance for one in self.world.agents if one.name == agent and one.life is not None]
+        here = [name for name in there if name not in self.world.losses.leaving]
         settled = [name for name in here if self._sound.settled(name, now, lag_s)]
-        gone = {run.instance for run in self.witness.runs.values() if run.agent == agent}.difference(here, lost)
+        gone = {run.instance for run in self.witness.runs.values() if run.agent == agent}.difference(there, lost)
         return Room(
             instances=(*here, *sorted(gone)),
             sound=frozenset(settled),
             running_max=role.concurrency,
             open_max=role.concurrency * (self.world.settings.slots.open_factor if role.rests else 1),
             rests=role.rests,
-            known=in_doubt or len(settled) == len(here) + len(gone),
+            known=in_doubt or len(settled) == len(there) + len(gone),
         )
 
 

@@ -125,13 +125,13 @@ class Picture:
 
     def _holders(self, room: Room, instance: str) -> Group | None:
         """The units of which one has to get on before this instance takes another one; None: it has room."""
-        here = [run for run in self._runs.values() if run.instance == instance]
-        running = [run for run in here if not self._asked.get(run.unit)] if room.rests else here
+        here = running = [run for run in self._runs.values() if run.instance == instance]
+        if room.rests:
+            running = [run for run in here if not self._asked.get(run.unit) and run.unit not in self._leaving]
         if len(running) >= room.running_max:
-            here = running
-        elif len(here) < room.open_max and instance in room.sound:
-            return None
-        return tuple(run.unit for run in here)
+            return tuple(run.unit for run in running)
+        is_full = len(here) >= room.open_max or instance not in room.sound
+        return tuple(run.unit for run in here) if is_full else None
 
 
 def _is_for(run: Run, asked: Asked) -> bool:

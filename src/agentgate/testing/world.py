@@ -213,7 +213,9 @@ class World:
         if self.platform is not None:
             gateway = self.platform.gateway
             counts = {name: count for name, count in vars(gateway.counters).items() if isinstance(count, int)}
-            self.totals.update({**counts, "openings": gateway.policies.breakers.opened_total, "lives": 1})
+            knots = gateway.waits.deadlocks
+            found = {"knots_refused": knots.refused, "knots_confirmed": knots.confirmed, "knots_overdue": knots.late}
+            self.totals.update({**counts, **found, "openings": gateway.policies.breakers.opened_total, "lives": 1})
         for checker in self.checkers:
             checker.gate_ended(killed=killed)
 
