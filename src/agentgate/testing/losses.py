@@ -13,11 +13,16 @@ TICK_S: Final = 0.05  # timers of the gate and a frame in the same moment
 
 
 class Losses:
-    """Which instances a gate has given up, and that none was while it could be heard (a `RouteListener`)."""
+    """Which instances a gate has given up, and that none was while it could be heard (a `RouteListener`).
 
-    def __init__(self, world: World) -> None:
+    One for each life of the gate, which goes on where the one `before` was: a gate that was killed may take a moment to
+    stop, and what it says then is not heard.
+    """
+
+    def __init__(self, world: World, before: Losses | None = None) -> None:
         self._world = world
-        self.lost: dict[str, float] = {}  # instances, and when they were given up
+        self.lost: dict[str, float] = dict(before.lost) if before is not None else {}  # when they were given up last
+        self.gone = dict(before.gone) if before is not None else {}  # the same, of those that have not come back
         self.leaving: set[str] = set()  # instances that finish what they have
 
     def since(self, agent: str, began: float) -> bool:
@@ -25,7 +30,8 @@ class Losses:
         return any(when >= began and name.rpartition("-")[0] == agent for name, when in self.lost.items())
 
     def instance_joined(self, agent: str, instance: str, card: Card) -> None:
-        """Back, or new; a gate that has just started knows of no leaving."""
+        """Back, or new."""
+        self.gone.pop(instance, None)
         self.leaving.discard(instance)
 
     def instance_away(self, agent: str, instance: str) -> None:
@@ -46,4 +52,5 @@ class Losses:
             and silent_s < world.settings.presence.grace_s - TICK_S
         ):
             world.witness.fail(0, f"{instance} of {agent} was given up {silent_s:.3f} s after it was heard")
-        self.lost[instance] = world.witness.now()
+        self.lost[instance] = self.gone[instance] = world.witness.now()
+        self.leaving.discard(instance)

@@ -95,15 +95,11 @@ class NobodyWaits(Checker):
     def _doubtful(self, now: float) -> Picture:
         """What may be so for the gate: what was so when it last heard of each process, and what has come since."""
         lag_s = 2 * self.world.one_way_s + LOOK_S
-        lost = self.world.losses.lost
-        oldest: dict[str, float] = {}
-        for run in self.witness.runs.values():
-            if run.instance not in oldest:
-                horizon = self._sound.horizon(run.instance, now, lag_s)
-                oldest[run.instance] = max(horizon, lost.get(run.instance, 0.0) - lag_s if run.instance in lost else 0.0)
-                if run.instance in lost and lost[run.instance] < now - lag_s:
-                    oldest[run.instance] = now
-        runs = [run for run in self.witness.runs.values() if _counts(run.ended_at, oldest[run.instance])]
+        gone = self.world.losses.gone
+        instances = {run.instance for run in self.witness.runs.values() if gone.get(run.instance, now) >= now - lag_s}
+        oldest = {name: self._sound.horizon(name, now, lag_s) for name in instances}
+        known = [run for run in self.witness.runs.values() if run.instance in oldest]
+        runs = [run for run in known if _counts(run.ended_at, oldest[run.instance])]
         units = {run.unit: run.instance for run in runs}
         asked = [
             one
@@ -151,11 +147,11 @@ class NobodyWaits(Checker):
         }
 
     def _room(self, agent: str, now: float, lag_s: float, *, in_doubt: bool) -> Room:
-        role, lost = self.world.cast[agent], self.world.losses.lost
+        role, losses = self.world.cast[agent], self.world.losses
         there = [one.life.instance for one in self.world.agents if one.name == agent and one.life is not None]
-        here = [name for name in there if name not in self.world.losses.leaving]
+        here = [name for name in there if name not in losses.leaving]
         settled = [name for name in here if self._sound.settled(name, now, lag_s)]
-        gone = {run.instance for run in self.witness.runs.values() if run.agent == agent}.difference(there, lost)
+        gone = {run.instance for run in self.witness.runs.values() if run.agent == agent}.difference(there, losses.gone)
         return Room(
             instances=(*here, *sorted(gone)),
             sound=frozenset(settled),

@@ -205,6 +205,7 @@ class World:
     def _on_gate_start(self) -> None:
         self.tap = Tap(self.witness.now)
         if self.platform is not None:
+            self.losses = Losses(self, self.losses)
             self.platform.directory.listen(self.losses)
         for checker in self.checkers:
             checker.gate_started()
