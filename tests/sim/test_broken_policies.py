@@ -20,7 +20,7 @@ from agentgate.core.slots import Slots
 from agentgate.core.waits import Waits
 from agentgate.gateway.passage import Passage
 from agentgate.gateway.stages.replay import Replay
-from agentgate.gateway.waits import CallWaits
+from agentgate.gateway.waits import UnitWaits
 from agentgate.model import Claim, Claimed, KeyId, Outcome, Record, problem
 from agentgate.testing.cast import TIGHT, Role
 from agentgate.testing.connection import Weather
@@ -131,7 +131,7 @@ def test_a_timer_that_does_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_check_that_refuses_everything_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """D3: whoever waits for a slot that somebody works in is in no circle."""
-    monkeypatch.setattr(CallWaits, "refusal", lambda *_: problem("deadlock"))
+    monkeypatch.setattr(UnitWaits, "refusal", lambda *_: problem("deadlock"))
     invariant, text = broken_in_tight_world()
     assert (invariant, "there is none" in text) == (3, True)
 

@@ -54,7 +54,7 @@ class NobodyWaits(Checker):
         """Nothing is left of all waits."""
         gateway = self.gateway
         left = {
-            "the graph": len(gateway.graph),
+            "the graph": len(gateway.policies.graph),
             "resting": len(gateway.resting),
             "knots that are followed": gateway.waits.deadlocks.followed,
         }
