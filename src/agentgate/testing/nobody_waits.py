@@ -104,7 +104,9 @@ class NobodyWaits(Checker):
         asked = [
             one
             for one in self.witness.asked
-            if one.by_unit in units and one.number not in self._told and _counts(one.ended_at, oldest[units[one.by_unit]])
+            if one.by_unit in units
+            and one.number not in self._told
+            and _counts(one.ended_at, oldest[units[one.by_unit]])
         ]
         return Picture(runs, asked, self._rooms(now, lag_s, in_doubt=True), in_doubt=True)
 
@@ -142,9 +144,7 @@ class NobodyWaits(Checker):
         return all(run.ended_at is None or run.ended_at < asked.started_at for run in earlier)
 
     def _rooms(self, now: float, lag_s: float, *, in_doubt: bool) -> dict[str, Room]:
-        return {
-            name: self._room(name, now, lag_s, in_doubt=in_doubt) for name in self.world.cast
-        }
+        return {name: self._room(name, now, lag_s, in_doubt=in_doubt) for name in self.world.cast}
 
     def _room(self, agent: str, now: float, lag_s: float, *, in_doubt: bool) -> Room:
         role, losses = self.world.cast[agent], self.world.losses
@@ -154,12 +154,17 @@ class NobodyWaits(Checker):
         gone = {run.instance for run in self.witness.runs.values() if run.agent == agent}.difference(there, losses.gone)
         return Room(
             instances=(*here, *sorted(gone)),
-            sound=frozenset(settled),
+            sound=frozenset(settled).difference(self._put_out() if in_doubt else ()),
             running_max=role.concurrency,
             open_max=role.concurrency * (self.world.settings.slots.open_factor if role.rests else 1),
             rests=role.rests,
             known=in_doubt or len(settled) == len(there) + len(gone),
         )
+
+    def _put_out(self) -> set[str]:
+        """Which instances the gate has put out, or on trial: they take nothing beside what they have open."""
+        states = self.gateway.policies.slots.states(self.witness.now())
+        return {one.name for agent in states for one in agent.instances if one.standing != "in"}
 
 
 def _counts(ended_at: float | None, oldest: float) -> bool:

@@ -28,7 +28,7 @@ Group: TypeAlias = tuple[str, ...]  # units; one of them has to get on
 class Room:
     """What an agent can run: each of its `instances` so many running and so many open units.
 
-    Those that are not `sound` may be in another state than the gate knows, and `known` says that there are no others.
+    Those that are not `sound` may take less, or be in another state than the gate knows. `known`: there are no others.
     `rests`: a unit that waits does not count as running.
     """
 
@@ -59,7 +59,9 @@ class Picture:
         self._rooms = rooms
         self._in_doubt = in_doubt
         # Whoever has ended or is to stop does so, but perhaps not for the gate.
-        self._leaving = {run.unit for run in self._runs.values() if in_doubt and (run.ended_at is not None or run.told())}
+        self._leaving = {
+            run.unit for run in self._runs.values() if in_doubt and (run.ended_at is not None or run.told())
+        }
         self._groups = {
             unit: [] if unit in busy else [group for one in self._asked.get(unit, ()) for group in self._groups_of(one)]
             for unit in self._runs

@@ -107,7 +107,9 @@ def draw_plan(draws: random.Random, targets: Sequence[str], *, depth: int, fault
 
 def way_plan(way: Sequence[str], takes_s: float) -> Plan:
     """The course of a unit that was told how long to take and whom to call then, who is told the rest of the way."""
-    children = [Child(target=target, task=TASK_BY_NAME[WAY_TASK], timeout_s=None, way=tuple(way[1:])) for target in way[:1]]
+    children = [
+        Child(target=target, task=TASK_BY_NAME[WAY_TASK], timeout_s=None, way=tuple(way[1:])) for target in way[:1]
+    ]
     return Plan(before_s=takes_s, children=tuple(children))
 
 
