@@ -207,7 +207,7 @@ def test_the_pool_names_nobody_while_it_cannot_be_known() -> None:
 
 
 def test_an_instance_that_is_out_takes_nothing_before_it_has_ended_what_it_runs() -> None:
-    """D4: out or on trial, whatever it has open is in the way; only with nothing in hand does time alone bring it back."""
+    """D4: out or on trial, whatever it has open is in the way; with nothing in hand time alone brings it back."""
     slots = slots_of(1, ("one", "two"), ejection_faults=1, eject_s=10.0)
     tickets = {ticket.instance: ticket for ticket in (of_unit(slots, "u1"), of_unit(slots, "u2"))}
     pool = slots.pool("stock")
@@ -229,6 +229,21 @@ def test_an_instance_that_is_out_with_nothing_in_hand_comes_back_by_itself() -> 
     slots.record(tickets["one"], "fault", 0.0)
     slots.settle(tickets["one"], OK, 0.0)
     assert slots.pool("stock").holders() is None
+
+
+def test_nobody_is_named_while_an_instance_may_come_back_after_a_restart() -> None:
+    """D4, F71: it may bring a free slot; once it is here, or given up, what is known is all there is."""
+    slots = slots_of(1, ())
+    slots.expect("stock", 10.0, 0.0, ("one", "two", "three"))
+    slots.join("stock", "one", 1, 0.0)
+    ticket = of_unit(slots, "u1")
+    pool = slots.pool("stock")
+    assert pool.holders() is None
+    slots.leave("two")
+    assert pool.holders() is None
+    slots.join("stock", "three", 1, 1.0)
+    of_unit(slots, "u2")
+    assert pool.holders() == [ticket.unit, "u2"]
 
 
 def test_the_holder_of_an_exclusive_key_is_named() -> None:

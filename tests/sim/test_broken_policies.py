@@ -115,7 +115,7 @@ def test_a_slot_that_everybody_gives_back_is_found(monkeypatch: pytest.MonkeyPat
 
 
 def test_waits_that_nobody_looks_at_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """D2: a gate whose check finds nothing, and whose timer does nothing, leaves units to wait until their deadlines."""
+    """D2: a gate whose check finds nothing and whose timer does nothing leaves units to wait until their deadlines."""
     monkeypatch.setattr(Waits, "check", lambda *_: None)
     monkeypatch.setattr(DeadlockTimer, "look", _sleeps)
     invariant, text = broken_in_tight_world()

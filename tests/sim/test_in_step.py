@@ -26,8 +26,8 @@ PAUSE_S = 0.5  # before it is tried again
 ROUNDS_MAX = 20
 ENOUGH_ROUNDS = 6
 
-OFF: dict[str, Mode] = {name: "off" for name in ("wait_graph", "circuit_breaker", "retry", "abuse")}
-IN_STEP = Settings(timeout=TimeoutOptions(spread=0.0), locks=LockOptions(spread=0.0))
+OFF: dict[str, Mode] = dict.fromkeys(("wait_graph", "circuit_breaker", "retry", "abuse"), "off")
+IN_STEP = Settings(timeout=TimeoutOptions(spread=0.0, explore_share=0.0), locks=LockOptions(spread=0.0))
 SEEDS = range(1, 13)
 
 
@@ -52,11 +52,22 @@ class Taker(WirePeer):
         elif message.get("method") == "stop":
             self._units[message["params"]["unit"]].cancel()
 
+    async def ask(self, unit: Invoked) -> None:
+        """Have the other one give, while this unit goes on; raises `LookupError` if it does not."""
+        answered = self.call(self.other, "give", effect="read", token=unit.params.token)
+        call_id = next(reversed(self._calls))
+        try:
+            outcome = await asyncio.shield(answered)
+        except asyncio.CancelledError:
+            self.send(method="cancel", params={"id": call_id})
+            raise
+        if not outcome.ok:
+            raise LookupError
+
     async def _serve(self, unit: Invoked) -> None:
         try:
             await self._needs(self, unit)
         except asyncio.CancelledError:
-            self.cancel_calls()
             self.answer(unit, error="cancelled")
         except LookupError:
             self.answer(unit, error="handler_error")
@@ -71,27 +82,19 @@ async def for_a_slot(agent: Taker, unit: Invoked) -> None:
     """It holds its own slot, and needs the other's."""
     if unit.params.task_type == "give":
         await asyncio.sleep(GIVE_S)
-        return
-    await asyncio.sleep(WORK_S)
-    outcome = await asyncio.shield(agent.call(agent.other, "give", effect="read", token=unit.params.token))
-    if not outcome.ok:
-        raise LookupError
+    else:
+        await asyncio.sleep(WORK_S)
+        await agent.ask(unit)
 
 
 async def for_a_lock(agent: Taker, unit: Invoked) -> None:
     """It holds its own lock, and needs work of the other that is done under the other's."""
-    locked = await asyncio.shield(agent.lock(agent.name, token=unit.params.token))
-    if not locked.ok:
-        raise LookupError
+    answered = agent.lock(agent.name, token=unit.params.token)
     lock_id = agent.last_lock
     try:
-        if unit.params.task_type == "give":
-            await asyncio.sleep(GIVE_S)
-            return
-        await asyncio.sleep(WORK_S)
-        outcome = await asyncio.shield(agent.call(agent.other, "give", effect="read", token=unit.params.token))
-        if not outcome.ok:
+        if not (await asyncio.shield(answered)).ok:
             raise LookupError
+        await for_a_slot(agent, unit)
     finally:
         agent.unlock(lock_id)
 

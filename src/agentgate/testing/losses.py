@@ -22,14 +22,15 @@ class Losses:
     def __init__(self, world: World, before: Losses | None = None) -> None:
         self._world = world
         self.lost: dict[str, float] = dict(before.lost) if before is not None else {}  # when they were given up last
-        self.gone = dict(before.gone) if before is not None else {}  # the same, of those that have not come back
+        # The same, of those that have not come back.
+        self.gone: dict[str, float] = dict(before.gone) if before is not None else {}
         self.leaving: set[str] = set()  # instances that finish what they have
 
     def since(self, agent: str, began: float) -> bool:
         """Whether an instance of this agent was given up at that time or later."""
         return any(when >= began and name.rpartition("-")[0] == agent for name, when in self.lost.items())
 
-    def instance_joined(self, agent: str, instance: str, card: Card) -> None:
+    def instance_joined(self, agent: str, instance: str, card: Card) -> None:  # noqa: ARG002 - as the port has it
         """Back, or new."""
         self.gone.pop(instance, None)
         self.leaving.discard(instance)

@@ -62,7 +62,7 @@ class Length:
 class World:
     """One run. `build` puts the platform together; a test of the world itself hands in a broken one."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a test may set, by name
         self,
         seed: int,
         store: StoreKind = "memory",
