@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from agentgate.model.link import LockParams
 from agentgate.testing.checker import Checker
-from agentgate.testing.oracle import Picture, Room
+from agentgate.testing.oracle import Awaited, Picture, Room
 from agentgate.testing.soundness import Soundness
 from agentgate.testing.witness import Asked, Key
 
 if TYPE_CHECKING:
-    from agentgate.testing.tap import OpenCall
+    from agentgate.testing.tap import Refused
     from agentgate.testing.world import World
 
 SIGNAL_S: Final = 3.0  # REQUIREMENTS D2
@@ -56,6 +57,7 @@ class NobodyWaits(Checker):
         left = {
             "the graph": len(gateway.policies.graph),
             "resting": len(gateway.resting),
+            "locks": len(list(gateway.policies.locks)),
             "knots that are followed": gateway.waits.deadlocks.followed,
         }
         if any(left.values()):
@@ -63,7 +65,7 @@ class NobodyWaits(Checker):
 
     # Whoever was told.
 
-    def _judge(self, call: OpenCall, now: float) -> None:
+    def _judge(self, call: Refused, now: float) -> None:
         params = call.params
         if not params.token:
             self.fail(f"call {call.id} of {call.end.name} was told of a knot, though no unit waits for it")
@@ -73,20 +75,25 @@ class NobodyWaits(Checker):
         picture = self._doubtful(now)
         knotted = [one for one in asked if picture.is_knotted(one.by_unit)]
         if not knotted:
-            self.fail(f"{asked[0].by_unit} was told that its call {asked[0].key.shown} closes a knot; there is none")
+            self.fail(f"{asked[0].by_unit} was told that {_shown(asked[0])} closes a knot; there is none")
         one = (knotted or asked)[0]
         self._told.add(one.number)
         for circle in self._since:
             if one.number in circle:
                 self._since[circle] = now
 
-    def _asked_by(self, call: OpenCall) -> list[Asked]:
-        """Which calls of which units this may have been."""
-        process, params = call.end.process, call.params
-        key = Key(params.target, f"{call.end.name}:{params.task_type}:{params.business_key}:{params.action}")
-        waiting = [one for one in self.witness.waiting.values() if one.key == key and one.number not in self._told]
+    def _asked_by(self, call: Refused) -> list[Awaited]:
+        """Which calls or locks of which units this may have been."""
+        open_ones = [one for one in self._asked_like(call) if one.number not in self._told]
         runs = self.witness.live_runs
-        return [one for one in waiting if one.by_unit in runs and runs[one.by_unit].instance == process]
+        return [one for one in open_ones if one.by_unit in runs and runs[one.by_unit].instance == call.end.process]
+
+    def _asked_like(self, call: Refused) -> list[Awaited]:
+        params = call.params
+        if isinstance(params, LockParams):
+            return [one for one in self.witness.live_locks.values() if (one.name,) == params.names]
+        key = Key(params.target, f"{call.end.name}:{params.task_type}:{params.business_key}:{params.action}")
+        return [one for one in self.witness.waiting.values() if one.key == key]
 
     def _may_judge(self, process: str, began: float, now: float) -> bool:
         """Whether the caller has been heard all the time, so that this was said just now."""
@@ -101,14 +108,15 @@ class NobodyWaits(Checker):
         known = [run for run in self.witness.runs.values() if run.instance in oldest]
         runs = [run for run in known if _counts(run.ended_at, oldest[run.instance])]
         units = {run.unit: run.instance for run in runs}
-        asked = [
-            one
-            for one in self.witness.asked
-            if one.by_unit in units
-            and one.number not in self._told
-            and _counts(one.ended_at, oldest[units[one.by_unit]])
-        ]
-        return Picture(runs, asked, self._rooms(now, lag_s, in_doubt=True), in_doubt=True)
+
+        def may_be_open(one: Awaited, ended_at: float | None) -> bool:
+            return one.by_unit in units and _counts(ended_at, oldest[units[one.by_unit]])
+
+        locks = [one for one in self.witness.locks if may_be_open(one, one.ended_at)]
+        waits: list[Awaited] = [one for one in self.witness.asked if may_be_open(one, one.ended_at)]
+        waits += [one for one in locks if may_be_open(one, one.granted_at)]
+        waits = [one for one in waits if one.number not in self._told]
+        return Picture(runs, waits, self._rooms(now, lag_s, in_doubt=True), locks=locks, in_doubt=True)
 
     # Whoever was overlooked.
 
@@ -133,8 +141,12 @@ class NobodyWaits(Checker):
             for run in runs
             if run.told() or run.until <= now or not self._sound.settled(run.instance, now, lag_s)
         }
-        asked = [one for one in witness.waiting.values() if self._is_open(one, now)]
-        return Picture(runs, asked, self._rooms(now, lag_s, in_doubt=False), busy=frozenset(busy))
+        waits: list[Awaited] = [one for one in witness.waiting.values() if self._is_open(one, now)]
+        locks = list(witness.live_locks.values())
+        if now > self.world.tap.started_at + self.world.settings.calls.recovery_s:  # until then no lock is given away
+            waits += [one for one in locks if one.granted_at is None]
+        held = [one for one in locks if one.granted_at is not None]
+        return Picture(runs, waits, self._rooms(now, lag_s, in_doubt=False), locks=held, busy=frozenset(busy))
 
     def _is_open(self, asked: Asked, now: float) -> bool:
         """Whether its answer is neither on the way nor about to be tried for again."""
@@ -165,6 +177,10 @@ class NobodyWaits(Checker):
         """Which instances the gate has put out, or on trial: they take nothing beside what they have open."""
         states = self.gateway.policies.slots.states(self.witness.now())
         return {one.name for agent in states for one in agent.instances if one.standing != "in"}
+
+
+def _shown(awaited: Awaited) -> str:
+    return f"its call {awaited.key.shown}" if isinstance(awaited, Asked) else f"its wait for lock {awaited.name}"
 
 
 def _counts(ended_at: float | None, oldest: float) -> bool:

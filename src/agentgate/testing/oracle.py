@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from agentgate.testing.plan import TASK_BY_NAME
-from agentgate.testing.witness import Asked, Run
+from agentgate.testing.witness import Asked, Run, Wanted
 
 Group: TypeAlias = tuple[str, ...]  # units; one of them has to get on
+Awaited: TypeAlias = Asked | Wanted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,22 +42,27 @@ class Room:
 
 
 class Picture:
-    """One moment. `busy` are units that get on whatever they wait for."""
+    """One moment: what runs, what it waits for, and which requests for locks stand in the way of others.
+
+    `busy` are units that get on whatever they wait for.
+    """
 
     def __init__(
         self,
         runs: Iterable[Run],
-        asked: Iterable[Asked],
+        asked: Iterable[Awaited],
         rooms: Mapping[str, Room],
         *,
+        locks: Iterable[Wanted] = (),
         in_doubt: bool = False,
         busy: frozenset[str] = frozenset(),
     ) -> None:
         self._runs = {run.unit: run for run in runs}
-        self._asked: dict[str, list[Asked]] = defaultdict(list)
+        self._asked: dict[str, list[Awaited]] = defaultdict(list)
         for one in asked:
             self._asked[one.by_unit].append(one)
         self._rooms = rooms
+        self._locks = [one for one in locks if one.by_unit in self._runs]
         self._in_doubt = in_doubt
         # Whoever has ended or is to stop does so, but perhaps not for the gate.
         self._leaving = {
@@ -68,7 +74,7 @@ class Picture:
         }
         self.dead = self._dead()
 
-    def calls_of(self, unit: str) -> list[Asked]:
+    def calls_of(self, unit: str) -> list[Awaited]:
         """What this unit waits for."""
         return self._asked.get(unit, [])
 
@@ -104,8 +110,10 @@ class Picture:
                 return dead
             dead -= live
 
-    def _groups_of(self, asked: Asked) -> list[Group]:
-        """What has to come before this call does."""
+    def _groups_of(self, asked: Awaited) -> list[Group]:
+        """What has to come before this call, or this lock, does."""
+        if isinstance(asked, Wanted):
+            return [(one.by_unit,) for one in self._locks if one.name == asked.name and one is not asked]
         mine = [run for run in self._runs.values() if _is_for(run, asked)]
         if mine and not self._in_doubt:
             return [tuple(run.unit for run in mine)]

@@ -30,6 +30,9 @@ DURATIONS_S: dict[float, float] = {0.05: 0.7, 0.5: 0.2, 2.0: 0.08, 8.0: 0.02}
 CHILDREN_SHARE_BY_DEPTH = (0.35, 0.15)  # of the units at this depth; deeper ones work alone
 CHILDREN_MAX = 3
 LOOP_SHARE = 0.03  # of the units with children: one child is the unit's own work again
+LOCKS = ("till", "van", "door")
+LOCK_SHARE = 0.08  # of the units: they work under a lock
+LOCK_WAITS_S = (None, 0.5, 3.0)
 FORGIVING_SHARE = 0.8  # of the units: they go on when a child fails
 NEWS_SHARE = 0.08  # of the units: one says something about its order, and as many wait for such news
 STUBBORN_SHARE = 0.2  # of the units that are told to stop: they go on for a while
@@ -78,6 +81,8 @@ class Plan:
     children: tuple[Child, ...] = ()
     gathered: bool = False
     forgiving: bool = True  # goes on when a child fails, instead of failing too
+    lock: str = ""  # that it holds while its children work
+    lock_wait_s: float | None = None
     after_s: float = 0.0
     end: End = "answer"
     effect_first: bool = True  # whether a write's effect is there before an end other than an answer
@@ -97,6 +102,8 @@ def draw_plan(draws: random.Random, targets: Sequence[str], *, depth: int, fault
         children=_draw_children(draws, targets, depth),
         gathered=draws.choice((True, False)),
         forgiving=draws.random() < FORGIVING_SHARE,
+        lock=draws.choice(LOCKS) if draws.random() < LOCK_SHARE else "",
+        lock_wait_s=draws.choice(LOCK_WAITS_S),
         after_s=draws.expovariate(1 / 0.02),
         end=_draw_end(draws, fault_share),
         effect_first=draws.choice((True, False)),

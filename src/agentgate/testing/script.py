@@ -160,7 +160,7 @@ class ScriptedUnit:
     async def _follow(self, plan: Plan) -> Receipt:
         await asyncio.sleep(plan.before_s)
         await self._exchange_news(plan)
-        await self._call_children(plan)
+        await self._under_lock(plan)
         if plan.effect_first and plan.end not in ("rejected", "later") and not (self._order.clean and _fails(plan)):
             self._take_effect()
         await asyncio.sleep(plan.after_s)
@@ -205,6 +205,24 @@ class ScriptedUnit:
             elif plan.news == "hear":
                 self._run.has_called = True  # it rests meanwhile, as with a call
                 witness.news_heard(ctx.unit, order, await ctx.wait_for(NEWS, about=order, timeout=NEWS_S))
+
+    async def _under_lock(self, plan: Plan) -> None:
+        """What it has others do, alone with what the lock stands for; if it does not get it, without them."""
+        if not plan.lock:
+            await self._call_children(plan)
+            return
+        witness, how = self._life.witness, "left"
+        wanted = witness.lock_wanted(plan.lock, self._run)
+        try:
+            async with self._ctx.lock(plan.lock, timeout=plan.lock_wait_s):
+                witness.lock_granted(wanted)
+                await self._call_children(plan)
+                await asyncio.sleep(plan.after_s)
+            how = "gave back"
+        except CallFailed as error:
+            how = f"lost ({error.code})"
+        finally:
+            witness.lock_ended(wanted, how)
 
     async def _call_children(self, plan: Plan) -> None:
         if plan.gathered and plan.children:

@@ -6,6 +6,7 @@ report here, and the invariants compare these facts with what the platform claim
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -107,6 +108,19 @@ class Asked:
         return self.error.code if self.error is not None else ""
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class Wanted:
+    """One request for a lock, from its asking to its being given up or given back."""
+
+    name: str
+    by_unit: str
+    number: int = 0  # counts with the calls
+    started_at: float
+    deadline: float  # not before the unit's own
+    granted_at: float | None = None
+    ended_at: float | None = None
+
+
 @dataclass(slots=True)
 class _Hooks:
     """Who wants to hear of it at once."""
@@ -129,6 +143,9 @@ class Witness:
         self.news: dict[object, str] = {}  # the units that said something, and about which order
         self.asked: list[Asked] = []
         self.waiting: dict[int, Asked] = {}  # in order of start
+        self.locks: list[Wanted] = []
+        self.live_locks: dict[int, Wanted] = {}  # wanted or held, by number
+        self._numbers = itertools.count(1)
         self.broken: Broken | None = None
         self.hooks = _Hooks()
         self._log: deque[tuple[float, str, str]] = deque(maxlen=LINES_MAX)
@@ -191,13 +208,35 @@ class Witness:
     def call_started(self, asked: Asked) -> Asked:
         """Somebody calls."""
         self.asked.append(asked)
-        asked.number = len(self.asked)
+        asked.number = next(self._numbers)
         self.waiting[id(asked)] = asked
         if (run := self.live_runs.get(asked.by_unit)) is not None:
             run.has_called = True
         again = " again" if asked.again else ""
         self.log(asked.caller, f"call  {asked.target} {asked.key.shown} {asked.body}{again}")
         return asked
+
+    def lock_wanted(self, name: str, run: Run) -> Wanted:
+        """A handler asks for a lock."""
+        wanted = Wanted(
+            name=name, by_unit=run.unit, number=next(self._numbers), started_at=self.now(), deadline=run.until
+        )
+        self.locks.append(wanted)
+        self.live_locks[wanted.number] = wanted
+        run.has_called = True
+        self.log(run.instance, f"lock  {run.unit} wants {name}")
+        return wanted
+
+    def lock_granted(self, wanted: Wanted) -> None:
+        """It holds it."""
+        wanted.granted_at = self.now()
+        self.log("", f"lock  {wanted.by_unit} has {wanted.name}")
+
+    def lock_ended(self, wanted: Wanted, how: str) -> None:
+        """It has given it back, or did not get it."""
+        wanted.ended_at = self.now()
+        del self.live_locks[wanted.number]
+        self.log("", f"lock  {wanted.by_unit} {how} {wanted.name}")
 
     def call_ended(self, asked: Asked) -> None:
         """The caller has its answer, or left."""
