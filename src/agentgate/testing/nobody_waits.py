@@ -70,17 +70,15 @@ class NobodyWaits(Checker):
         if not params.token:
             self.fail(f"call {call.id} of {call.end.name} was told of a knot, though no unit waits for it")
         asked = self._asked_by(call)
-        if not asked or not self._may_judge(call.end.process, min(one.started_at for one in asked), now):
+        if not asked:
             return
         picture = self._doubtful(now)
         knotted = [one for one in asked if picture.is_knotted(one.by_unit)]
-        if not knotted:
+        if not knotted and self._may_judge(call.end.process, min(one.started_at for one in asked), now):
             self.fail(f"{asked[0].by_unit} was told that {_shown(asked[0])} closes a knot; there is none")
-        one = (knotted or asked)[0]
-        self._told.add(one.number)
-        for circle in self._since:
-            if one.number in circle:
-                self._since[circle] = now
+        told = (knotted or asked)[0].number
+        self._told.add(told)
+        self._since.update({circle: now for circle in self._since if told in circle})
 
     def _asked_by(self, call: Refused) -> list[Awaited]:
         """Which calls or locks of which units this may have been."""
