@@ -59,6 +59,7 @@ CROSSWISE = ([run("u", "a"), run("v", "b")], [call("u", "b", 1), call("v", "a", 
 
 
 def test_two_that_want_each_others_slot_are_a_knot() -> None:
+    """D4: each holds the only slot of its agent, and neither is anybody else's business."""
     picture = Picture(*CROSSWISE, ROOMS)
     assert picture.dead == {"u", "v"}
     assert picture.knots() == [frozenset({"u", "v"})]
@@ -66,16 +67,19 @@ def test_two_that_want_each_others_slot_are_a_knot() -> None:
 
 
 def test_whoever_is_busy_all_the_same_breaks_it() -> None:
+    """A unit that is to stop, or is not heard, gets on whatever it waits for."""
     assert Picture(*CROSSWISE, ROOMS, busy=frozenset({"v"})).dead == set()
 
 
 def test_a_free_slot_or_one_that_nobody_knows_of_breaks_it() -> None:
+    """D4: room at any instance of the agent is enough, also at one that may be there."""
     assert Picture(*CROSSWISE, {**ROOMS, "b": room("b-0", "b-1")}).dead == set()
     assert Picture(*CROSSWISE, {**ROOMS, "b": room("b-0", running=2)}).dead == set()
     assert Picture(*CROSSWISE, {**ROOMS, "b": room("b-0", known=False)}).dead == set()
 
 
 def test_units_that_rest_are_in_the_way_only_when_too_many_are_open() -> None:
+    """DESIGN 4.3: their slots are for others, their places among the open units are not."""
     rooms = {"a": room("a-0", rests=True), "b": room("b-0", rests=True)}
     assert Picture(*CROSSWISE, rooms).dead == set()
     runs, calls = CROSSWISE
@@ -94,6 +98,7 @@ def test_a_call_with_a_run_waits_for_that_run() -> None:
 
 
 def test_exclusive_keys_and_locks_are_waited_for() -> None:
+    """D4: whoever holds the key or the lock has to go first."""
     rooms = {"a": room("a-0", running=8), "b": room("b-0", running=8)}
     runs = [run("u", "a", exclusive="o1"), run("v", "b")]
     lock = Wanted(name="till", by_unit="v", number=3, started_at=0.0, deadline=30.0, granted_at=0.0)
