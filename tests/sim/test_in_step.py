@@ -52,7 +52,7 @@ class Taker(WirePeer):
         elif message.get("method") == "stop":
             self._units[message["params"]["unit"]].cancel()
 
-    async def ask(self, unit: Invoked) -> None:
+    async def ask_other(self, unit: Invoked) -> None:
         """Have the other one give, while this unit goes on; raises `LookupError` if it does not."""
         answered = self.call(self.other, "give", effect="read", token=unit.params.token)
         call_id = next(reversed(self._calls))
@@ -84,7 +84,7 @@ async def for_a_slot(agent: Taker, unit: Invoked) -> None:
         await asyncio.sleep(GIVE_S)
     else:
         await asyncio.sleep(WORK_S)
-        await agent.ask(unit)
+        await agent.ask_other(unit)
 
 
 async def for_a_lock(agent: Taker, unit: Invoked) -> None:

@@ -111,7 +111,8 @@ class NobodyWaits(Checker):
             return one.by_unit in units and _counts(ended_at, oldest[units[one.by_unit]])
 
         locks = [one for one in self.witness.locks if may_be_open(one, one.ended_at)]
-        waits: list[Awaited] = [one for one in self.witness.asked if may_be_open(one, one.ended_at)]
+        holding_up = [one for one in self.witness.asked if one.holds_up]
+        waits: list[Awaited] = [one for one in holding_up if may_be_open(one, one.ended_at)]
         waits += [one for one in locks if may_be_open(one, one.granted_at)]
         waits = [one for one in waits if one.number not in self._told]
         return Picture(runs, waits, self._rooms(now, lag_s, in_doubt=True), locks=locks, in_doubt=True)
@@ -148,7 +149,7 @@ class NobodyWaits(Checker):
 
     def _is_open(self, asked: Asked, now: float) -> bool:
         """Whether its answer is neither on the way nor about to be tried for again."""
-        if asked.deadline is not None and asked.deadline <= now:
+        if not asked.holds_up or (asked.deadline is not None and asked.deadline <= now):
             return False
         earlier = self.witness.runs_by_key.get(asked.key, [])
         return all(run.ended_at is None or run.ended_at < asked.started_at for run in earlier)

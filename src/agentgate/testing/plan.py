@@ -19,6 +19,13 @@ End = Literal[
     "die",  # its process dies under it
 ]
 News = Literal["", "tell", "hear"]
+Manner = Literal[
+    "in_turn",
+    "gathered",
+    "first",  # whoever answers first; the others are not needed any more
+    "background",  # started, and waited for later, if it cannot go on without them, or never
+]
+MANNER_WEIGHTS = (4, 4, 1, 1)
 FAULTY_ENDS: tuple[End, ...] = tuple(end for end in get_args(End) if end != "answer")
 
 # Without faults most units answer; the rest is everyday business.
@@ -79,7 +86,7 @@ class Plan:
 
     before_s: float
     children: tuple[Child, ...] = ()
-    gathered: bool = False
+    manner: Manner = "in_turn"
     forgiving: bool = True  # goes on when a child fails, instead of failing too
     lock: str = ""  # that it holds while its children work
     lock_wait_s: float | None = None
@@ -100,7 +107,7 @@ def draw_plan(draws: random.Random, targets: Sequence[str], *, depth: int, fault
     return Plan(
         before_s=_draw_duration_s(draws),
         children=_draw_children(draws, targets, depth),
-        gathered=draws.choice((True, False)),
+        manner=draws.choices(get_args(Manner), MANNER_WEIGHTS)[0],
         forgiving=draws.random() < FORGIVING_SHARE,
         lock=draws.choice(LOCKS) if draws.random() < LOCK_SHARE else "",
         lock_wait_s=draws.choice(LOCK_WAITS_S),

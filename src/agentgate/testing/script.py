@@ -20,6 +20,7 @@ from agentgate.sdk.agent import Agent
 from agentgate.sdk.calling import CallOptions
 from agentgate.sdk.context import Context
 from agentgate.sdk.gate import Gate
+from agentgate.sdk.handle import Handle
 from agentgate.testing.plan import TASKS, Child, Plan, Task, draw_plan, way_plan
 from agentgate.testing.witness import Asked, Key, Run, Witness
 
@@ -111,6 +112,7 @@ class ScriptedUnit:
         self._order = order
         self._ctx = ctx
         self._took_effect = False
+        self._begun: list[Asked] = []  # calls that it does not stand still for
         self._run = Run(
             unit=ctx.unit,
             key=_key_of(order, ctx, task),
@@ -147,6 +149,8 @@ class ScriptedUnit:
             end = f"{plan.end}: {error!r}"
             raise
         finally:
+            for asked in self._begun:
+                _write_down(life.witness, asked, None)
             life.witness.unit_ended(self._run, end)
         return receipt
 
@@ -225,23 +229,43 @@ class ScriptedUnit:
             witness.lock_ended(wanted, how)
 
     async def _call_children(self, plan: Plan) -> None:
-        if plan.gathered and plan.children:
+        if plan.manner in ("first", "background") and plan.children:
+            answers = await self._begin_children(plan)
+        elif plan.manner == "gathered" and plan.children:
             async with asyncio.TaskGroup() as group:
-                asked = [
-                    group.create_task(self._call_child(child, number)) for number, child in enumerate(plan.children)
-                ]
+                asked = [group.create_task(self._call_child(*child)) for child in enumerate(plan.children)]
             answers = [task.result() for task in asked]
         else:
-            answers = [await self._call_child(child, number) for number, child in enumerate(plan.children)]
+            answers = [await self._call_child(*child) for child in enumerate(plan.children)]
         failed = [answer for answer in answers if answer.error is not None]
         if failed and not plan.forgiving:
             raise RuntimeError(f"could not go on without {failed[0].target}")
 
-    async def _call_child(self, child: Child, number: int) -> Asked:
+    async def _call_child(self, number: int, child: Child) -> Asked:
+        return await ask(self._life.witness, self._ctx, self._asked(number, child), child.timeout_s)
+
+    async def _begin_children(self, plan: Plan) -> list[Asked]:
+        """Start them; then wait for the first, for each of them later, or for none."""
+        handles: list[Handle[Any]] = []
+        with contextlib.suppress(CallFailed):
+            for number, child in enumerate(plan.children):
+                asked = self._asked(number, child)
+                asked.holds_up = False
+                self._begun.append(asked)
+                handles.append(begin(self._life.witness, self._ctx, asked, child.timeout_s))
+            if plan.manner == "first":
+                await self._ctx.first(*handles)
+            else:
+                await asyncio.sleep(plan.after_s)
+                for handle in [] if plan.forgiving else handles:
+                    await handle
+        return self._begun
+
+    def _asked(self, number: int, child: Child) -> Asked:
         """A loop is the unit's own work, asked for again; any other child has a key of its own below this one's."""
         ctx, run, now = self._ctx, self._run, self._life.witness.now()
         until = now + ctx.deadline
-        asked = Asked(
+        return Asked(
             caller=self._life.agent,
             target=run.key.named if child.loop else child.target,
             task_type=run.task_type if child.loop else child.task.name,
@@ -257,7 +281,6 @@ class ScriptedUnit:
             takes_s=self._order.takes_s,
             by_unit=run.unit,
         )
-        return await ask(self._life.witness, ctx, asked, child.timeout_s)
 
     def _take_effect(self) -> None:
         if self._run.write and not self._took_effect and not self._life.dead:
@@ -271,6 +294,43 @@ class ScriptedUnit:
 
 async def ask(witness: Witness, caller: Context | Gate, asked: Asked, timeout_s: float | None) -> Asked:
     """Make a call and write down how it ended for its caller; only being cancelled is raised."""
+    order, options = _said(witness, asked, timeout_s)
+    try:
+        asked.value = await caller.call(asked.target, asked.task_type, asked.business_key, order, **options)
+    except CallFailed as error:
+        asked.error = error
+    except asyncio.CancelledError:
+        asked.cancelled = True
+        raise
+    finally:
+        witness.call_ended(asked)
+    return asked
+
+
+def begin(witness: Witness, ctx: Context, asked: Asked, timeout_s: float | None) -> Handle[Any]:
+    """Start a call; how it ends is written down when it does."""
+    order, options = _said(witness, asked, timeout_s)
+    handle = ctx.start(asked.target, asked.task_type, asked.business_key, order, **options)
+    handle.answered.add_done_callback(lambda _: _write_down(witness, asked, handle))
+    return handle
+
+
+def _write_down(witness: Witness, asked: Asked, handle: Handle[Any] | None) -> None:
+    """What a call that was started came to; without a handle, its unit has ended before it."""
+    if asked.ended_at is not None:
+        return
+    try:
+        asked.value = handle.value() if handle is not None else None
+        asked.cancelled = handle is None
+    except CallFailed as error:
+        asked.error, asked.cancelled = error, error.code == "cancelled"
+    except asyncio.CancelledError:
+        asked.cancelled = True
+    witness.call_ended(asked)
+
+
+def _said(witness: Witness, asked: Asked, timeout_s: float | None) -> tuple[Order, CallOptions]:
+    """What a call says, from its start on."""
     witness.call_started(asked)
     options: CallOptions = {
         "action": asked.action,
@@ -287,16 +347,7 @@ async def ask(witness: Witness, caller: Context | Gate, asked: Asked, timeout_s:
         way=asked.way,
         takes_s=asked.takes_s,
     )
-    try:
-        asked.value = await caller.call(asked.target, asked.task_type, asked.business_key, order, **options)
-    except CallFailed as error:
-        asked.error = error
-    except asyncio.CancelledError:
-        asked.cancelled = True
-        raise
-    finally:
-        witness.call_ended(asked)
-    return asked
+    return order, options
 
 
 def _fails(plan: Plan) -> bool:

@@ -86,6 +86,7 @@ class Asked:
     started_at: float
     deadline: float | None  # None: as the gate says
     by_unit: str = ""
+    holds_up: bool = True  # its unit stands still until it ends; False: it was only started
     number: int = 0  # counts all calls of a run
     ended_at: float | None = None
     cancelled: bool = False
