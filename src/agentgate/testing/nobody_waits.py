@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from agentgate.model.link import LockParams
 from agentgate.testing.checker import Checker
 from agentgate.testing.oracle import Awaited, Picture, Room
 from agentgate.testing.soundness import Soundness
-from agentgate.testing.witness import Asked, Key
+from agentgate.testing.witness import Asked, First, Key, Wanted
 
 if TYPE_CHECKING:
     from agentgate.testing.tap import Refused
@@ -80,13 +81,16 @@ class NobodyWaits(Checker):
         self._told.add(told)
         self._since.update({circle: now for circle in self._since if told in circle})
 
-    def _asked_by(self, call: Refused) -> list[Awaited]:
+    def _not_told(self, first: First) -> tuple[Asked, ...]:
+        return tuple(one for one in first.any_of if one.number not in self._told)
+
+    def _asked_by(self, call: Refused) -> list[Asked | Wanted]:
         """Which calls or locks of which units this may have been."""
         open_ones = [one for one in self._asked_like(call) if one.number not in self._told]
         runs = self.witness.live_runs
         return [one for one in open_ones if one.by_unit in runs and runs[one.by_unit].instance == call.end.process]
 
-    def _asked_like(self, call: Refused) -> list[Awaited]:
+    def _asked_like(self, call: Refused) -> list[Asked] | list[Wanted]:
         params = call.params
         if isinstance(params, LockParams):
             return [one for one in self.witness.live_locks.values() if (one.name,) == params.names]
@@ -111,10 +115,13 @@ class NobodyWaits(Checker):
             return one.by_unit in units and _counts(ended_at, oldest[units[one.by_unit]])
 
         locks = [one for one in self.witness.locks if may_be_open(one, one.ended_at)]
-        holding_up = [one for one in self.witness.asked if one.holds_up]
-        waits: list[Awaited] = [one for one in holding_up if may_be_open(one, one.ended_at)]
-        waits += [one for one in locks if may_be_open(one, one.granted_at)]
-        waits = [one for one in waits if one.number not in self._told]
+        single: list[Asked | Wanted] = [
+            one for one in self.witness.asked if one.holds_up and may_be_open(one, one.ended_at)
+        ]
+        single += [one for one in locks if may_be_open(one, one.granted_at)]
+        waits: list[Awaited] = [one for one in single if one.number not in self._told]
+        firsts = [one for one in self.witness.firsts if may_be_open(one, one.ended_at)]
+        waits += [replace(one, any_of=left) for one in firsts if (left := self._not_told(one))]
         return Picture(runs, waits, self._rooms(now, lag_s, in_doubt=True), locks=locks, in_doubt=True)
 
     # Whoever was overlooked.
@@ -124,7 +131,7 @@ class NobodyWaits(Checker):
         picture = self._certain(now, lag_s)
         since, self._since = self._since, {}
         for knot in picture.knots():
-            circle = frozenset(one.number for unit in knot for one in picture.calls_of(unit))
+            circle = frozenset(number for unit in knot for one in picture.calls_of(unit) for number in _numbers(one))
             self.knots_seen += circle not in since
             began = self._since[circle] = since.get(circle, now)
             if now - began > SIGNAL_S + self.world.slack_s:
@@ -145,11 +152,16 @@ class NobodyWaits(Checker):
         if now > self.world.tap.started_at + self.world.settings.calls.recovery_s:  # until then no lock is given away
             waits += [one for one in locks if one.granted_at is None]
         held = [one for one in locks if one.granted_at is not None]
+        firsts = [one for one in witness.firsts if one.ended_at is None and one.by_unit in witness.live_runs]
+        waits += [one for one in firsts if all(self._may_come_once(part, now) for part in one.any_of)]
         return Picture(runs, waits, self._rooms(now, lag_s, in_doubt=False), locks=held, busy=frozenset(busy))
 
     def _is_open(self, asked: Asked, now: float) -> bool:
+        return asked.holds_up and self._may_come_once(asked, now)
+
+    def _may_come_once(self, asked: Asked, now: float) -> bool:
         """Whether its answer is neither on the way nor about to be tried for again."""
-        if not asked.holds_up or (asked.deadline is not None and asked.deadline <= now):
+        if asked.ended_at is not None or (asked.deadline is not None and asked.deadline <= now):
             return False
         earlier = self.witness.runs_by_key.get(asked.key, [])
         return all(run.ended_at is None or run.ended_at < asked.started_at for run in earlier)
@@ -178,7 +190,11 @@ class NobodyWaits(Checker):
         return {one.name for agent in states for one in agent.instances if one.standing != "in"}
 
 
-def _shown(awaited: Awaited) -> str:
+def _numbers(awaited: Awaited) -> list[int]:
+    return [one.number for one in awaited.any_of] if isinstance(awaited, First) else [awaited.number]
+
+
+def _shown(awaited: Asked | Wanted) -> str:
     return f"its call {awaited.key.shown}" if isinstance(awaited, Asked) else f"its wait for lock {awaited.name}"
 
 

@@ -16,13 +16,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain, product
 from typing import TypeAlias
 
 from agentgate.testing.plan import TASK_BY_NAME
-from agentgate.testing.witness import Asked, Run, Wanted
+from agentgate.testing.witness import Asked, First, Run, Wanted
 
 Group: TypeAlias = tuple[str, ...]  # units; one of them has to get on
-Awaited: TypeAlias = Asked | Wanted
+Awaited: TypeAlias = Asked | Wanted | First
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,7 +112,10 @@ class Picture:
             dead -= live
 
     def _groups_of(self, asked: Awaited) -> list[Group]:
-        """What has to come before this call, or this lock, does."""
+        """What has to come before this call, this lock, or the first of these calls does."""
+        if isinstance(asked, First):  # each way has to be blocked: one of its groups, beside one of every other way's
+            ways = [self._groups_of(one) for one in asked.any_of]
+            return [tuple(chain.from_iterable(groups)) for groups in product(*ways)] if ways else []
         if isinstance(asked, Wanted):
             return [(one.by_unit,) for one in self._locks if one.name == asked.name and one is not asked]
         mine = [run for run in self._runs.values() if _is_for(run, asked)]

@@ -254,11 +254,13 @@ class ScriptedUnit:
                 self._begun.append(asked)
                 handles.append(begin(self._life.witness, self._ctx, asked, child.timeout_s))
             if plan.manner == "first":
-                await self._ctx.first(*handles)
+                with self._life.witness.stands_still(self._run.unit, self._begun):
+                    await self._ctx.first(*handles)
             else:
                 await asyncio.sleep(plan.after_s)
-                for handle in [] if plan.forgiving else handles:
-                    await handle
+                for asked, handle in zip(self._begun, [] if plan.forgiving else handles, strict=False):
+                    with self._life.witness.stands_still(self._run.unit, [asked]):
+                        await handle
         return self._begun
 
     def _asked(self, number: int, child: Child) -> Asked:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -122,6 +123,16 @@ class Wanted:
     ended_at: float | None = None
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class First:
+    """A unit stands still until the first of these calls ends, all of which it has started before."""
+
+    any_of: tuple[Asked, ...]
+    by_unit: str
+    started_at: float
+    ended_at: float | None = None
+
+
 @dataclass(slots=True)
 class _Hooks:
     """Who wants to hear of it at once."""
@@ -146,6 +157,7 @@ class Witness:
         self.waiting: dict[int, Asked] = {}  # in order of start
         self.locks: list[Wanted] = []
         self.live_locks: dict[int, Wanted] = {}  # wanted or held, by number
+        self.firsts: list[First] = []
         self._numbers = itertools.count(1)
         self.broken: Broken | None = None
         self.hooks = _Hooks()
@@ -216,6 +228,16 @@ class Witness:
         again = " again" if asked.again else ""
         self.log(asked.caller, f"call  {asked.target} {asked.key.shown} {asked.body}{again}")
         return asked
+
+    @contextmanager
+    def stands_still(self, unit: str, any_of: Iterable[Asked]) -> Iterator[None]:
+        """A handler waits for the first of several calls meanwhile."""
+        first = First(any_of=tuple(any_of), by_unit=unit, started_at=self.now())
+        self.firsts.append(first)
+        try:
+            yield
+        finally:
+            first.ended_at = self.now()
 
     def lock_wanted(self, name: str, run: Run) -> Wanted:
         """A handler asks for a lock."""
