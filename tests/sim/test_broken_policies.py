@@ -86,7 +86,6 @@ def test_the_tight_world_is_whole_too() -> None:
     run_virtual(world.run)
     assert world.totals["knots_refused"] > 5
     assert world.totals["knots_confirmed"] > 0
-    assert world.totals["knots_overdue"] == 0
 
 
 def test_a_permit_that_is_not_given_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
