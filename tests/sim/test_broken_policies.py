@@ -8,17 +8,23 @@ from pathlib import Path
 import pytest
 
 from agentgate.config import Settings
+from agentgate.control.deadlocks import DeadlockTimer
 from agentgate.core import ledger
 from agentgate.core.budget import BudgetOptions, RetryBudget
+from agentgate.core.deadlock import released
 from agentgate.core.instances import Instance, SlotOptions
+from agentgate.core.knots import Tangle
 from agentgate.core.ledger import LedgerOptions
 from agentgate.core.policy import Ticket
 from agentgate.core.slots import Slots
+from agentgate.core.waits import Waits
 from agentgate.gateway.passage import Passage
 from agentgate.gateway.stages.replay import Replay
-from agentgate.model import Claim, Claimed, KeyId, Outcome, Record
+from agentgate.gateway.waits import UnitWaits
+from agentgate.model import Claim, Claimed, KeyId, Outcome, Record, problem
+from agentgate.testing.cast import TIGHT, Role
 from agentgate.testing.connection import Weather
-from agentgate.testing.faults import FaultMix, StoreMood
+from agentgate.testing.faults import CALM_MIX, FaultMix, StoreMood
 from agentgate.testing.loop import run_virtual
 from agentgate.testing.sim import quieten
 from agentgate.testing.witness import Broken
@@ -34,23 +40,52 @@ FAILING = FaultMix(
     gate_killed_every_s=0.0,
     handler_fault_share=0.4,
 )
+# Few slots, so that each one counts, given back while a unit waits.
+NARROW = {
+    "order": Role(instances=2, concurrency=1),
+    "stock": Role(instances=2, concurrency=2),
+    "pay": Role(instances=1, concurrency=2),
+}
 CREDIT_S = 20.0
 BUSY = Length(load_s=3.0, faults_s=40.0, pause_s=0.1)
+# Room enough that circles of waits close as they were meant to, instead of in the queues.
+ROOMY = Length(load_s=3.0, faults_s=60.0, pause_s=1.0)
 
 
 def broken_promise(settings: Settings | None = None) -> int:
     """The number of the promise that a run of this world breaks."""
     quieten()
     with pytest.raises(Broken) as broken:
-        run_virtual(World(1, mix=FAILING, length=BUSY, settings=settings or Settings()).run)
+        run_virtual(World(1, mix=FAILING, length=BUSY, settings=settings or Settings(), cast=NARROW).run)
     return broken.value.invariant
+
+
+def tight_world() -> World:
+    """A world in which orders close circles of waits on purpose, and nothing else is wrong."""
+    quieten()
+    return World(1, mix=CALM_MIX, length=ROOMY, settings=Settings(), cast=TIGHT)
+
+
+def broken_in_tight_world() -> tuple[int, str]:
+    """Which promise a run of that world breaks, and what is said of it."""
+    with pytest.raises(Broken) as broken:
+        run_virtual(tight_world().run)
+    return broken.value.invariant, broken.value.text
 
 
 def test_the_world_is_whole_without_a_broken_policy(tmp_path: Path) -> None:
     """What the tests below find is what they broke."""
     quieten()
     assert tmp_path.is_dir()
-    run_virtual(World(1, mix=FAILING, length=BUSY, settings=Settings()).run)
+    run_virtual(World(1, mix=FAILING, length=BUSY, settings=Settings(), cast=NARROW).run)
+
+
+def test_the_tight_world_is_whole_too() -> None:
+    """D2, D3: its circles are refused where they would close, or opened within 3 s; of each kind there are some."""
+    world = tight_world()
+    run_virtual(world.run)
+    assert world.totals["knots_refused"] > 5
+    assert world.totals["knots_confirmed"] > 0
 
 
 def test_a_permit_that_is_not_given_back_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,6 +111,46 @@ def test_a_slot_that_everybody_gives_back_is_found(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Instance, "has_room", property(lambda self: self.outstanding < self.capacity))
     settings = replace(Settings(), slots=SlotOptions(open_factor=1))
     assert broken_promise(settings) == 2
+
+
+def test_waits_that_nobody_looks_at_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D2: a gate whose check finds nothing and whose timer does nothing leaves units to wait until their deadlines."""
+    monkeypatch.setattr(Waits, "check", lambda *_: None)
+    monkeypatch.setattr(DeadlockTimer, "look", _sleeps)
+    invariant, text = broken_in_tight_world()
+    assert (invariant, "nobody was told" in text) == (3, True)
+
+
+def test_a_timer_that_does_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D2: a circle that closes because an instance is lost is closed by no call, so only the timer can find it."""
+    monkeypatch.setattr(DeadlockTimer, "look", _sleeps)
+    invariant, text = broken_in_tight_world()
+    assert (invariant, "nobody was told" in text) == (3, True)
+
+
+def test_a_check_that_refuses_everything_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D3: whoever waits for a slot that somebody works in is in no circle."""
+    monkeypatch.setattr(UnitWaits, "refusal", lambda *_: problem("deadlock"))
+    invariant, text = broken_in_tight_world()
+    assert (invariant, "there is none" in text) == (3, True)
+
+
+def test_a_second_victim_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """D3: one who gives way is enough; a second one is told of a circle that is open already."""
+
+    def everybody(self: DeadlockTimer, tangle: Tangle) -> None:
+        del self
+        for member in tangle.members:
+            for wait in tangle.waits_of(member.unit):
+                wait.release(released(tangle.knot(member.unit)))
+
+    monkeypatch.setattr(DeadlockTimer, "_resolve", everybody)
+    invariant, text = broken_in_tight_world()
+    assert (invariant, "there is none" in text) == (3, True)
+
+
+async def _sleeps(_: object) -> None:
+    """A look that sees nothing."""
 
 
 def test_a_claim_that_is_not_checked_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

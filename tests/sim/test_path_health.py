@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from agentgate.config import Settings
+from agentgate.core.presence import PresenceOptions
 from agentgate.model import Outcome
-from tests.sim.wire_peer import SKILLS, WirePeer, gate, play
+from tests.sim.wire_peer import SKILLS, WRITE, WirePeer, gate, play
 
 
 def test_one_bad_instance_of_three_does_not_open_the_breaker() -> None:
@@ -167,5 +169,29 @@ def test_a_hanging_target_opens_its_breaker_although_callers_are_short() -> None
             await asyncio.gather(*fair)
             assert platform.gateway.policies.breakers.opened_total > 0
             assert not agent.closed_because
+
+    play(story)
+
+
+def test_whoever_has_to_start_anew_is_told_so_however_long_it_was_away() -> None:
+    """DESIGN 4.1: its connection is forgotten sooner than the instance is given up; it drains still when it is back."""
+
+    async def story() -> None:
+        settings = Settings(presence=PresenceOptions(grace_s=20.0))
+        async with gate(settings=settings) as platform:
+            agent = WirePeer(platform, "bank", skills=(WRITE,), concurrency=1).connect()
+            call = WirePeer(platform, "shop").connect().call("bank", "pay", "o1", timeout_ms=2000)
+            await call
+            await asyncio.sleep(2)
+            agent.leave()
+            await asyncio.sleep(10)
+            agent.connect()
+            await asyncio.sleep(0.1)
+            assert [told["restart"] for told in agent.told("drain")] == [True, True]
+            agent.leave()
+            await asyncio.sleep(40)
+            agent.connect()
+            await asyncio.sleep(0.1)
+            assert len(agent.told("drain")) == 2, "it is a new one"
 
     play(story)

@@ -11,7 +11,7 @@ from tests.sim.worlds import SHORT, regression_seeds, run_world
 
 @pytest.mark.parametrize("seed", range(1, 41))
 def test_promises_are_kept(seed: int, tmp_path: Path) -> None:
-    """A10: whatever the seed does to it, invariants 1, 2, 7, 8, 9 and 10 hold and everything comes to rest."""
+    """A10: whatever the seed does to it, invariants 1, 2, 3, 7, 8, 9 and 10 hold and everything comes to rest."""
     run_world(seed, "memory", tmp_path, SHORT)
 
 

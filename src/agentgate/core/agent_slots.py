@@ -90,7 +90,8 @@ class AgentSlots:
         self.instances: dict[str, Instance] = {}
         self.keys = ExclusiveKeys()
         self.queue = AgentQueue(self.keys)
-        self.pool = SlotPool(self.instances)
+        self.expected: set[str] = set()  # instances that were here before a restart, and may come back
+        self.pool = SlotPool(self.instances, self.expected)
         self.expected_until = -inf
         self._options = options
         self._turn = 0

@@ -51,6 +51,11 @@ class Deadlocks:
         """All knots, each once."""
         return self.refused + self.confirmed
 
+    @property
+    def followed(self) -> int:
+        """Waits of knots that have not all ended."""
+        return len(self._followed)
+
     def note(self, how: How, waits: Iterable[OpenWait], now: float) -> bool:
         """A knot with these waits, none of them ended; False: it is followed already."""
         waits = list(waits)

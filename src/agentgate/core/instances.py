@@ -207,9 +207,15 @@ class Instance:
         open_max = capacity * self.open_factor if self.standing == "in" else capacity
         return seated < capacity and seated + len(self.resting) < open_max
 
+    @property
+    def may_take(self) -> bool:
+        """Whether it takes a new call now, or by the passing of time alone: when it is out, and nothing is in hand."""
+        return self.has_room or (self.standing == "out" and not self.seated and not self.resting)
+
     def in_the_way(self) -> list[SlotTicket]:
-        """Who has to end, when it has no room: those that run, or, if too many are open, any of them."""
-        return list(self.seated) if len(self.seated) >= self.limit else [*self.seated, *self.resting]
+        """Who has to end before `may_take`: those that run, or, if too many are open, any of them."""
+        runs_full = self.standing == "in" and len(self.seated) >= self.limit
+        return list(self.seated) if runs_full else [*self.seated, *self.resting]
 
     def take(self, ticket: SlotTicket, now: float) -> None:
         """Give it a slot."""

@@ -30,6 +30,8 @@ on their cards), and how long a call may take once it runs.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from agentgate.core.agent_slots import COUNTS, AgentSlots, AgentState, Health, InstanceState
 from agentgate.core.alarms import Alarms
 from agentgate.core.instances import SPOKEN, Instance, Phase, SlotOptions, SlotTicket
@@ -49,6 +51,7 @@ class Slots:
         self._observes = observes
         self._agents: dict[str, AgentSlots] = {}
         self._instances: dict[str, Instance] = {}
+        self._expected: dict[str, AgentSlots] = {}  # instances that have not come back since a restart
         self._alarms: Alarms[SlotTicket | AgentSlots] = Alarms()
         self._marked: dict[AgentSlots, None] = {}  # something has changed for those who wait there
         self._told: dict[SlotTicket, Problem] = {}  # out of the queue already, to be named by the next tick
@@ -182,6 +185,7 @@ class Slots:
             known.well_since = now
             self._instances[instance] = slots.instances[instance] = known
         known.limit = limit
+        self._expect_no_more(instance)
         self._set_phase(instance, "here")
 
     def away(self, instance: str) -> None:
@@ -194,16 +198,22 @@ class Slots:
 
     def leave(self, instance: str) -> None:
         """It is gone for good."""
+        self._expect_no_more(instance)
         self._set_phase(instance, "gone")
         gone = self._instances.pop(instance, None)
         if gone is not None:
             del self._agents[gone.agent].instances[instance]
 
-    def expect(self, agent: str, until: float, now: float) -> None:
-        """Park calls of an agent without instances until then, because one should come."""
+    def expect(self, agent: str, until: float, now: float, instances: Iterable[str] = ()) -> None:
+        """Park calls of an agent without instances until then, because one should come.
+
+        Of `instances` each one is expected until it joins or leaves.
+        """
         if until > now:
             slots = self._agents.get(agent) or self._new_agent(agent)
             slots.expected_until = max(slots.expected_until, until)
+            slots.expected.update(instances)
+            self._expected.update(dict.fromkeys(slots.expected, slots))
             self._alarms.add(until, slots)
 
     def hold(self, call: Call, now: float) -> SlotTicket:
@@ -325,6 +335,11 @@ class Slots:
             slots = self._agents[known.agent]
             slots.keep_share()
             self._marked[slots] = None
+
+    def _expect_no_more(self, instance: str) -> None:
+        slots = self._expected.pop(instance, None)
+        if slots is not None:
+            slots.expected.discard(instance)
 
     def _mark(self, agent: str) -> None:
         slots = self._agents.get(agent)

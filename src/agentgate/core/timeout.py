@@ -5,7 +5,9 @@ What is decided: the time-out of an attempt, per agent, task type and whether th
 Rules. `P95 of the last 100 * 1.6, spread by 15 % either way, between 2 s and 30 s` (120 s for heavy work), as soon as
 20 answers are known and the first calls have had their time: the first answers of a busy agent are its fastest. Until
 then, and always when learning is switched off: what the skill declares, else 10 s. A declared time is also the upper
-limit, in place of 30 and 120 s. The spread keeps two sides from coming back in step (REQUIREMENTS D5).
+limit, in place of 30 and 120 s. The spread keeps two sides from coming back in step (REQUIREMENTS D5), also before
+anything is known; a declared time is spread upward only, for honest work may take all of it. Switched off, nothing is
+spread.
 
 The plain rule has two defects. When calls hang, their time-outs become the samples, and the time-out climbs to its
 limit exactly when it is needed. When only answers count, work that takes longer is cut for ever, and nobody finds
@@ -207,12 +209,20 @@ class Timeouts:
         high_s, first_s = self._limits(call)
         if not estimate.learnt and estimate.p95_s >= 0.0 and now >= estimate.since + first_s:
             estimate.learnt = True
-        plain_s, fair_s = first_s, options.min_s
-        if estimate.learnt and not self._fixed:
-            plain_s, fair_s = self._spread(estimate.p95_s, high_s), estimate.p95_s
-        plan = TimeoutPlan(estimate, plain_s, plain_s, min(fair_s, plain_s), high_s)
-        if not self._fixed:
-            self._explore(plan, call.deadline - now)
+        if self._fixed:
+            return TimeoutPlan(estimate, first_s, first_s, min(options.min_s, first_s), high_s)
+        swing = options.spread * self._draw()  # from nothing to the whole
+        is_declared = call.skill_timeout_s is not None
+        if is_declared:
+            high_s *= 1.0 + swing
+        if estimate.learnt:
+            plain_s = self._spread(estimate.p95_s * options.safety_factor, high_s, swing)
+            fair_s = min(estimate.p95_s, plain_s)
+        else:
+            plain_s = high_s if is_declared else self._spread(first_s, high_s, swing)
+            fair_s = min(options.min_s, first_s)
+        plan = TimeoutPlan(estimate, plain_s, plain_s, fair_s, high_s)
+        self._explore(plan, call.deadline - now)
         return plan
 
     def answered(self, plan: TimeoutPlan, duration_s: float) -> None:
@@ -266,12 +276,11 @@ class Timeouts:
             return declared_s, declared_s
         return self._heavy_limits if call.heavy else self._usual_limits
 
-    def _spread(self, p95_s: float, high_s: float) -> float:
+    def _spread(self, wanted_s: float, high_s: float, swing: float) -> float:
         options = self._options
-        swing = options.spread * self._draw()  # from nothing to the whole
-        wanted_s = p95_s * options.safety_factor * (1.0 - options.spread + 2.0 * swing)
+        spread_s = wanted_s * (1.0 - options.spread + 2.0 * swing)
         # Upward from the lower limit too, where the time-outs of all quick targets would be the same.
-        return min(max(wanted_s, options.min_s * (1.0 + swing)), high_s)
+        return min(max(spread_s, options.min_s * (1.0 + swing)), high_s)
 
     def _explore(self, plan: TimeoutPlan, remaining_s: float) -> None:
         """Let a few calls have more time, if one plain attempt still fits in after it."""

@@ -180,7 +180,7 @@ class Gateway(Service):
         until = now + self.options.calls.recovery_s
         routes = [route for route in self._routes.snapshot().routes if route.instances]
         for route in routes:
-            self.policies.slots.expect(route.qualified, until, now)
+            self.policies.slots.expect(route.qualified, until, now, route.instances)
         linked = (name for route in routes for name in route.instances if name not in route.endpoints)
         self._lock_service.await_holders(linked, until)
         await self._rejoin.restore()

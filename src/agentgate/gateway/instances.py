@@ -67,9 +67,7 @@ class Instances:
                 self._units.lost(unit)
         self._slots.leave(instance)
         self._parking.pump()
-        peer = self._peers.get(instance)
-        if peer is not None:
-            self._peers.forget(peer)
+        self._peers.lost(instance)
         self._http_agents.lost(instance)
 
     def _lose_restored(self, instance: str) -> None:

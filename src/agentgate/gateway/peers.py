@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from agentgate.core.acks import Acks
+from agentgate.core.bounded import BoundedMap
 from agentgate.core.takeovers import Takeovers
 from agentgate.gateway.frames import Message, Response
 from agentgate.model import Card, Outcome, Tier, plain
@@ -113,6 +114,8 @@ class Peers:
         self._findings = findings
         self._takeovers: Takeovers[int] = Takeovers()
         self._peers: dict[str, Peer] = {}
+        # Instances that were asked to start anew, and why, until they are lost.
+        self._restarts: BoundedMap[str, str] = BoundedMap(options.peers_max)
         # An instance with as many zombies as it has places cannot be helped from outside: set by the gateway.
         self.on_drain: Callable[[str], None] = lambda _instance: None
         self.on_forget: Callable[[str], None] = lambda _instance: None  # set by whoever keeps something for processes
@@ -142,6 +145,7 @@ class Peers:
         peer = self._peers.get(instance)
         if peer is None:
             peer = self._peers[instance] = Peer(tenant, name, instance)
+            peer.restart_reason = self._restarts.get(instance, "")
         if peer.forget_timer is not None:
             peer.forget_timer.cancel()
             peer.forget_timer = None
@@ -177,6 +181,13 @@ class Peers:
         at = self._clock.now() + self._options.peer_grace_s
         peer.forget_timer = asyncio.get_running_loop().call_at(at, self.forget, peer)
 
+    def lost(self, instance: str) -> None:
+        """An instance does not come back; one that does after all is a new one."""
+        self._restarts.pop(instance)
+        peer = self._peers.get(instance)
+        if peer is not None:
+            self.forget(peer)
+
     def forget(self, peer: Peer) -> None:
         """Give a peer up: calls that nobody waits for are cancelled, keyed work goes on."""
         if peer.forget_timer is not None:
@@ -211,7 +222,7 @@ class Peers:
         peer = self._peers.get(instance)
         if peer is None or peer.card is None or peer.restart_reason or zombies < peer.card.concurrency:
             return
-        peer.restart_reason = f"{zombies} units did not stop when told to"
+        peer.restart_reason = self._restarts[instance] = f"{zombies} units did not stop when told to"
         peer.ask_restart()
         self.on_drain(instance)
 

@@ -13,19 +13,37 @@ from agentgate.core.rate import RateOptions
 
 NAMES = ("order", "stock", "pay")
 SMALL_SHARE = 0.2  # of the runs, for each limit
+RESTS_SHARE = 0.6  # of the agents: their handlers are async
+TIGHT_SHARE = 0.25  # of the runs: every slot counts, and some orders close circles of waits on purpose
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Role:
-    """One agent: how many instances, and how much each takes at a time."""
+    """One agent: how many instances, how much each takes at a time, and whether its handlers hold threads."""
 
     instances: int
     concurrency: int
+    rests: bool = True
+
+
+# One slot each, held while its unit waits; of the last agent two, one of which may get lost.
+TIGHT = {
+    name: Role(instances=number, concurrency=1, rests=False) for name, number in zip(NAMES, (1, 1, 2), strict=True)
+}
 
 
 def draw_cast(draws: random.Random) -> dict[str, Role]:
     """Three agents, from a single narrow instance to three wide ones."""
-    return {name: Role(instances=draws.randint(1, 3), concurrency=draws.choice((1, 2, 4, 8))) for name in NAMES}
+    if draws.random() < TIGHT_SHARE:
+        return TIGHT
+    return {
+        name: Role(
+            instances=draws.randint(1, 3),
+            concurrency=draws.choice((1, 2, 4, 8)),
+            rests=draws.random() < RESTS_SHARE,
+        )
+        for name in NAMES
+    }
 
 
 def draw_settings(draws: random.Random) -> Settings:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from agentgate.sdk.calling import CallOptions
 from agentgate.sdk.connection import Connect
 from agentgate.sdk.gate import Gate
-from agentgate.testing.plan import TASK_BY_NAME, draw_task
+from agentgate.testing.plan import TASK_BY_NAME, WAY_TASK, draw_task
 from agentgate.testing.script import ask
 from agentgate.testing.witness import Asked, Witness
 
@@ -149,6 +149,24 @@ class ScriptedClient:
             deadline=now + timeout_s,
         )
         return await ask(self._witness, self._gate, asked, timeout_s)
+
+    async def send(self, target: str, business_key: str, way: tuple[str, ...], takes_s: float) -> Asked:
+        """One call whose unit is told how long to take, and whom to call then."""
+        asked = Asked(
+            caller=self.name,
+            target=target,
+            task_type=WAY_TASK,
+            business_key=business_key,
+            action="run",
+            body="a",
+            way=way,
+            takes_s=takes_s,
+            write=True,
+            repeatable=False,
+            started_at=self._witness.now(),
+            deadline=None,
+        )
+        return await ask(self._witness, self._gate, asked, None)
 
     def _place(self, calls: asyncio.TaskGroup) -> None:
         timeout_s = self._draws.choice(TIMEOUTS_S)

@@ -133,6 +133,12 @@ class AgentEnd:
         """Whether the gate has a session for it."""
         return self._session is not None
 
+    @property
+    def is_sound(self) -> bool:
+        """Whether both ends hold it, and what is sent arrives."""
+        streams = (self._up, self._down)
+        return not self._over and self._session is not None and not any(one.muted or one.held for one in streams)
+
     def accepted(self, listen: Listen) -> None:
         """The gate takes the connection."""
         self._session = listen(self._send_from_gate, self._close_from_gate)

@@ -5,9 +5,10 @@ Each class watches one promise. It hears of what the witness sees, is asked afte
 to come to rest (`at_end`). What it finds it reports with `witness.fail`.
 
 1 one key, one effect, one answer · 2 running and open units never over their limits, back to zero at the end
-(`within_limits`) · 7 no call outlives its deadline, retries within budget · 8 breakers move only along their table ·
-9 every call has one closed span · 10 every bounded structure within its bound. 0 stands for defects of the machinery:
-it must not raise, refuse its own agents, or answer `internal`.
+(`within_limits`) · 3 no dead unit without a signal, one victim per knot, no false alarm (`nobody_waits`) · 7 no call
+outlives its deadline, retries within budget · 8 breakers move only along their table · 9 every call has one closed
+span · 10 every bounded structure within its bound. 0 stands for defects of the machinery: it must not raise, refuse its
+own agents, or answer `internal`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from agentgate.core.breaker import TABLE, State
 from agentgate.model import Span
 from agentgate.sdk.inbox import UNITS_MAX
 from agentgate.testing.checker import Checker
+from agentgate.testing.nobody_waits import NobodyWaits
 from agentgate.testing.reach import bounded_maps
 from agentgate.testing.within_limits import WithinLimits
 from agentgate.testing.witness import Asked, Effect, Key
@@ -285,6 +287,7 @@ CHECKERS: Final[tuple[type[Checker], ...]] = (
     SoundMachinery,
     OneEffect,
     WithinLimits,
+    NobodyWaits,
     InTime,
     ByTheTable,
     OneSpan,

@@ -19,6 +19,13 @@ End = Literal[
     "die",  # its process dies under it
 ]
 News = Literal["", "tell", "hear"]
+Manner = Literal[
+    "in_turn",
+    "gathered",
+    "first",  # whoever answers first; the others are not needed any more
+    "background",  # started, and waited for later, if it cannot go on without them, or never
+]
+MANNER_WEIGHTS = (4, 4, 1, 1)
 FAULTY_ENDS: tuple[End, ...] = tuple(end for end in get_args(End) if end != "answer")
 
 # Without faults most units answer; the rest is everyday business.
@@ -30,6 +37,9 @@ DURATIONS_S: dict[float, float] = {0.05: 0.7, 0.5: 0.2, 2.0: 0.08, 8.0: 0.02}
 CHILDREN_SHARE_BY_DEPTH = (0.35, 0.15)  # of the units at this depth; deeper ones work alone
 CHILDREN_MAX = 3
 LOOP_SHARE = 0.03  # of the units with children: one child is the unit's own work again
+LOCKS = ("till", "van", "door")
+LOCK_SHARE = 0.08  # of the units: they work under a lock
+LOCK_WAITS_S = (None, 0.5, 3.0)
 FORGIVING_SHARE = 0.8  # of the units: they go on when a child fails
 NEWS_SHARE = 0.08  # of the units: one says something about its order, and as many wait for such news
 STUBBORN_SHARE = 0.2  # of the units that are told to stop: they go on for a while
@@ -56,16 +66,18 @@ TASKS: tuple[Task, ...] = (
 )
 TASK_WEIGHTS = (4, 3, 2, 2, 2)
 TASK_BY_NAME = {task.name: task for task in TASKS}
+WAY_TASK = "charge"  # of those who are told whom to call: a write without a time-out waits as long as its call may
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Child:
-    """A call that a unit makes; `loop` means the unit's own work again."""
+    """A call that a unit makes; `loop` means the unit's own work again, `way` whom its unit is to call in turn."""
 
     target: str
     task: Task
     timeout_s: float | None
     loop: bool = False
+    way: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,8 +86,10 @@ class Plan:
 
     before_s: float
     children: tuple[Child, ...] = ()
-    gathered: bool = False
+    manner: Manner = "in_turn"
     forgiving: bool = True  # goes on when a child fails, instead of failing too
+    lock: str = ""  # that it holds while its children work
+    lock_wait_s: float | None = None
     after_s: float = 0.0
     end: End = "answer"
     effect_first: bool = True  # whether a write's effect is there before an end other than an answer
@@ -93,14 +107,24 @@ def draw_plan(draws: random.Random, targets: Sequence[str], *, depth: int, fault
     return Plan(
         before_s=_draw_duration_s(draws),
         children=_draw_children(draws, targets, depth),
-        gathered=draws.choice((True, False)),
+        manner=draws.choices(get_args(Manner), MANNER_WEIGHTS)[0],
         forgiving=draws.random() < FORGIVING_SHARE,
+        lock=draws.choice(LOCKS) if draws.random() < LOCK_SHARE else "",
+        lock_wait_s=draws.choice(LOCK_WAITS_S),
         after_s=draws.expovariate(1 / 0.02),
         end=_draw_end(draws, fault_share),
         effect_first=draws.choice((True, False)),
         stubborn_s=draws.uniform(0, 3) if draws.random() < STUBBORN_SHARE else 0.0,
         news=draws.choices(("tell", "hear", ""), (NEWS_SHARE, NEWS_SHARE, 1 - 2 * NEWS_SHARE))[0],
     )
+
+
+def way_plan(way: Sequence[str], takes_s: float) -> Plan:
+    """The course of a unit that was told how long to take and whom to call then, who is told the rest of the way."""
+    children = [
+        Child(target=target, task=TASK_BY_NAME[WAY_TASK], timeout_s=None, way=tuple(way[1:])) for target in way[:1]
+    ]
+    return Plan(before_s=takes_s, children=tuple(children))
 
 
 def _draw_duration_s(draws: random.Random) -> float:

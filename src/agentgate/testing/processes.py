@@ -12,12 +12,17 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from agentgate.app import Platform
 from agentgate.errors import LinkDown, StoreError
+from agentgate.model import Card
 from agentgate.model.link import Welcome
+from agentgate.sdk.agent import Agent
 from agentgate.sdk.greeting import Identity
 from agentgate.sdk.host import AgentHost
 from agentgate.sdk.link import Link
+from agentgate.testing.cast import Role
 from agentgate.testing.connection import AgentEnd, Network
 from agentgate.testing.script import Life, scripted_agent
 from agentgate.testing.witness import Witness
@@ -36,6 +41,13 @@ class Surroundings:
     fault_share: Callable[[], float]  # of the units, now
 
 
+def _card(agent: Agent, *, rests: bool) -> Card:
+    """What the agent declares; there are no threads here, so an agent that would have some only says so."""
+    card = agent.card()
+    skills = tuple(msgspec.structs.replace(skill, rests=rests) for skill in card.skills)
+    return msgspec.structs.replace(card, skills=skills)
+
+
 class _WatchedHost(AgentHost):
     """Counts the connections of its process."""
 
@@ -50,16 +62,18 @@ class _WatchedHost(AgentHost):
 class AgentProcess:
     """An instance of a scripted agent: when it ends, a new one takes its place."""
 
-    def __init__(self, name: str, number: int, concurrency: int, surroundings: Surroundings) -> None:
+    def __init__(self, name: str, number: int, role: Role, surroundings: Surroundings) -> None:
         self.name = name
         self.life: Life | None = None
         self._number = number
-        self._concurrency = concurrency
+        self._role = role
         self._around = surroundings
         self._witness = surroundings.witness
         self._draws = surroundings.draws
         self._lives = 0
         self._link: Link | None = None
+        self._host: AgentHost | None = None
+        self._stays_down_s = 0.0
         self._connection: AgentEnd | None = None
         self._task: asyncio.Task[None] | None = None
         self._awake = asyncio.Event()
@@ -70,16 +84,26 @@ class AgentProcess:
         """Handlers that run, and answers that the gate has not acknowledged."""
         return self._link.in_hand if self._link is not None else (0, 0)
 
+    @property
+    def sound_link(self) -> AgentEnd | None:
+        """Its connection, if it is welcome at the gate and nothing is lost or held up on it."""
+        connection = self._connection
+        if connection is None or self.life is None or self._host is None or not self._host.is_up:
+            return None
+        return connection if self._awake.is_set() and connection.is_sound else None
+
     async def run(self) -> None:
         """Life after life, until cancelled."""
         async with asyncio.TaskGroup() as lives:
             while True:
+                self._stays_down_s = 0.0
                 self._task = lives.create_task(self._live())
                 await asyncio.wait({self._task})
-                await asyncio.sleep(self._draws.uniform(*RESTART_S))
+                await asyncio.sleep(self._stays_down_s or self._draws.uniform(*RESTART_S))
 
-    def kill(self) -> None:
-        """The process is gone, in this very moment."""
+    def kill(self, stays_down_s: float = 0.0) -> None:
+        """The process is gone, in this very moment; its supervisor is as quick as ever, or takes so long."""
+        self._stays_down_s = stays_down_s
         if self.life is None or self._task is None:
             return
         self._witness.log(self.life.instance, "KILLED")
@@ -118,10 +142,11 @@ class AgentProcess:
         )
         life.kill = lambda: self.kill() if self.life is life else None
         self.life = life
-        agent = scripted_agent(life, self._concurrency)
-        identity = Identity(agent=agent.name, instance=life.instance, card=agent.card())
+        agent = scripted_agent(life, self._role.concurrency)
+        card = _card(agent, rests=self._role.rests)
+        identity = Identity(agent=agent.name, instance=life.instance, card=card)
         link = self._link = Link(lambda: self._connect(life), identity, draw=life.draws.random)
-        host = _WatchedHost(agent, link)
+        host = self._host = _WatchedHost(agent, link)
         host.life = life
         try:
             async with host:

@@ -9,19 +9,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
-from agentgate.model.link import Answer, CallParams, Frame, InvokeParams
+from agentgate.model import Outcome, Problem
+from agentgate.model.link import Answer, CallParams, Frame, InvokeParams, LockParams
 from agentgate.testing.connection import AgentEnd, Direction
 
 ROOT_DEADLINE_S: Final = 30.0  # of a call that names none
 
 _frames: Final = msgspec.json.Decoder(list[Frame])
 _call: Final = msgspec.json.Decoder(CallParams)
+_lock: Final = msgspec.json.Decoder(LockParams)
 _invoke: Final = msgspec.json.Decoder(InvokeParams)
 _answer: Final = msgspec.json.Decoder(Answer)
+_outcome: Final = msgspec.json.Decoder(Outcome)
 
 
 @dataclass(slots=True, eq=False)
@@ -31,6 +34,15 @@ class OpenCall:
     id: str
     until: float
     end: AgentEnd
+    params: CallParams
+
+
+class Refused(NamedTuple):
+    """A call, or a request for locks, that was told of a circle of waits."""
+
+    id: str
+    end: AgentEnd
+    params: CallParams | LockParams
 
 
 class Tap:
@@ -43,6 +55,8 @@ class Tap:
         self.overdue: list[tuple[str, float]] = []  # calls answered late, and by how much
         self.retries: Counter[str] = Counter()  # invokes beyond the first attempt, by agent
         self.successes: Counter[str] = Counter()  # units answered with a value, by agent
+        self.refused: list[Refused] = []  # until somebody takes them out
+        self._open_locks: dict[str, LockParams] = {}
         self._answered_units: set[str] = set()
         self._called_over: dict[str, AgentEnd] = {}  # the connection over which a call came or was answered last
         self._now = now
@@ -70,7 +84,9 @@ class Tap:
             until, before = self._now() + limit_s, self.open_calls.get(call_id)
             if before is not None:  # it goes on as it came first, whatever was lost on the way since
                 until = max(until, before.until)
-            self.open_calls[call_id] = OpenCall(call_id, until, end)
+            self.open_calls[call_id] = OpenCall(call_id, until, end, params)
+        elif frame.method == "lock":
+            self._open_locks[call_id] = _lock.decode(bytes(frame.params or b"{}"))
         elif frame.method is None and frame.result and call_id not in self._answered_units:
             self._answered_units.add(call_id)
             if _answer.decode(bytes(frame.result)).error is None:
@@ -85,3 +101,17 @@ class Tap:
             late_s = self._now() - call.until
             if late_s > 0:
                 self.overdue.append((call.id, late_s))
+            self._told(end, call.id, call.params, frame)
+        elif frame.method is None and (params := self._open_locks.pop(str(frame.id), None)) is not None:
+            self._told(end, str(frame.id), params, frame)
+
+    def _told(self, end: AgentEnd, request_id: str, params: CallParams | LockParams, frame: Frame) -> None:
+        if frame.result and _is_circle(_outcome.decode(bytes(frame.result)).error):
+            self.refused.append(Refused(request_id, end, params))
+
+
+def _is_circle(error: Problem | None) -> bool:
+    """Whether a call was not waited for because of a circle of waits; a join gets the state of its run instead."""
+    if error is None:
+        return False
+    return error.code == "deadlock" or (error.code == "in_progress" and "cycle of waits" in error.detail)

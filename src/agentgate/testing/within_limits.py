@@ -58,8 +58,10 @@ class WithinLimits(Checker):
             for other in self.witness.live_runs.values()
             if other.instance == run.instance and other.link == run.link and not other.told()
         ]
-        limit = self.world.concurrency_of(run.agent)
-        running = [other for other in here if not other.has_called]  # who has called waits, or has come back at once
+        role = self.world.cast[run.agent]
+        limit = role.concurrency
+        # Who has called waits, or has come back at once.
+        running = [other for other in here if not (role.rests and other.has_called)]
         self._compare(run, "runs", running, limit)
         self._compare(run, "has open", here, limit * self.world.settings.slots.open_factor)
 

@@ -6,8 +6,10 @@ report here, and the invariants compare these facts with what the platform claim
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -56,7 +58,9 @@ class Run:
     repeatable: bool
     exclusive: str = ""  # the key of which its agent may run one at a time
     write: bool
+    asked: int = 0  # a read: the number of the call it is for
     started_at: float
+    until: float  # its deadline
     told: Callable[[], bool]  # whether it knows by now that it is to stop
     has_called: bool = False
     ended_at: float | None = None
@@ -77,10 +81,14 @@ class Asked:
     repeatable: bool
     again: bool = False
     clean: bool = False  # a failure of it must leave no effect
+    way: tuple[str, ...] = ()  # whom its unit is to call in turn
+    takes_s: float = 0.0  # how long its unit is to take; 0: as the seed says
     options: CallOptions = field(default_factory=CallOptions)  # what else it says
     started_at: float
     deadline: float | None  # None: as the gate says
     by_unit: str = ""
+    holds_up: bool = True  # its unit stands still until it ends; False: it was only started
+    number: int = 0  # counts all calls of a run
     ended_at: float | None = None
     cancelled: bool = False
     value: object = None
@@ -100,6 +108,29 @@ class Asked:
     def code(self) -> str:
         """The error's code; empty for a value."""
         return self.error.code if self.error is not None else ""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Wanted:
+    """One request for a lock, from its asking to its being given up or given back."""
+
+    name: str
+    by_unit: str
+    number: int = 0  # counts with the calls
+    started_at: float
+    deadline: float  # not before the unit's own
+    granted_at: float | None = None
+    ended_at: float | None = None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class First:
+    """A unit stands still until the first of these calls ends, all of which it has started before."""
+
+    any_of: tuple[Asked, ...]
+    by_unit: str
+    started_at: float
+    ended_at: float | None = None
 
 
 @dataclass(slots=True)
@@ -124,6 +155,10 @@ class Witness:
         self.news: dict[object, str] = {}  # the units that said something, and about which order
         self.asked: list[Asked] = []
         self.waiting: dict[int, Asked] = {}  # in order of start
+        self.locks: list[Wanted] = []
+        self.live_locks: dict[int, Wanted] = {}  # wanted or held, by number
+        self.firsts: list[First] = []
+        self._numbers = itertools.count(1)
         self.broken: Broken | None = None
         self.hooks = _Hooks()
         self._log: deque[tuple[float, str, str]] = deque(maxlen=LINES_MAX)
@@ -186,12 +221,45 @@ class Witness:
     def call_started(self, asked: Asked) -> Asked:
         """Somebody calls."""
         self.asked.append(asked)
+        asked.number = next(self._numbers)
         self.waiting[id(asked)] = asked
         if (run := self.live_runs.get(asked.by_unit)) is not None:
             run.has_called = True
         again = " again" if asked.again else ""
         self.log(asked.caller, f"call  {asked.target} {asked.key.shown} {asked.body}{again}")
         return asked
+
+    @contextmanager
+    def stands_still(self, unit: str, any_of: Iterable[Asked]) -> Iterator[None]:
+        """A handler waits for the first of several calls meanwhile."""
+        first = First(any_of=tuple(any_of), by_unit=unit, started_at=self.now())
+        self.firsts.append(first)
+        try:
+            yield
+        finally:
+            first.ended_at = self.now()
+
+    def lock_wanted(self, name: str, run: Run) -> Wanted:
+        """A handler asks for a lock."""
+        wanted = Wanted(
+            name=name, by_unit=run.unit, number=next(self._numbers), started_at=self.now(), deadline=run.until
+        )
+        self.locks.append(wanted)
+        self.live_locks[wanted.number] = wanted
+        run.has_called = True
+        self.log(run.instance, f"lock  {run.unit} wants {name}")
+        return wanted
+
+    def lock_granted(self, wanted: Wanted) -> None:
+        """It holds it."""
+        wanted.granted_at = self.now()
+        self.log("", f"lock  {wanted.by_unit} has {wanted.name}")
+
+    def lock_ended(self, wanted: Wanted, how: str) -> None:
+        """It has given it back, or did not get it."""
+        wanted.ended_at = self.now()
+        del self.live_locks[wanted.number]
+        self.log("", f"lock  {wanted.by_unit} {how} {wanted.name}")
 
     def call_ended(self, asked: Asked) -> None:
         """The caller has its answer, or left."""

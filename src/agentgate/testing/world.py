@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -27,7 +27,7 @@ from agentgate.app import Platform, Ports, build
 from agentgate.config import Settings
 from agentgate.ports.store import Store
 from agentgate.runtime.runner import InlineRunner
-from agentgate.testing.cast import draw_cast, draw_settings
+from agentgate.testing.cast import TIGHT, Role, draw_cast, draw_settings
 from agentgate.testing.clients import Book, ScriptedClient
 from agentgate.testing.connection import CALM, AgentEnd, Direction, Network
 from agentgate.testing.faults import FaultMix, StoreMood, draw_mix
@@ -37,6 +37,7 @@ from agentgate.testing.losses import Losses
 from agentgate.testing.plan import TASKS
 from agentgate.testing.ports import SeededChance, VirtualClock
 from agentgate.testing.processes import AgentProcess, GateProcess, Surroundings
+from agentgate.testing.tangles import Tangler
 from agentgate.testing.tap import Tap
 from agentgate.testing.witness import LINES_SHOWN, Broken, Witness
 
@@ -61,7 +62,7 @@ class Length:
 class World:
     """One run. `build` puts the platform together; a test of the world itself hands in a broken one."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a test may set, by name
         self,
         seed: int,
         store: StoreKind = "memory",
@@ -70,6 +71,7 @@ class World:
         mix: FaultMix | None = None,
         length: Length | None = None,
         settings: Settings | None = None,
+        cast: Mapping[str, Role] | None = None,
         build: Build = build,
     ) -> None:
         self.seed = seed
@@ -78,9 +80,10 @@ class World:
         draws = self._draws = random.Random(seed)
         self.mix = mix or draw_mix(draws)
         self.settings = settings or draw_settings(draws)
-        self._cast = draw_cast(draws)
+        self.cast = cast or draw_cast(draws)
         self._build = build
         self._faulty = False  # whether the phase of faults is on
+        self._calm = True  # whether it has not begun
         self._chance = SeededChance(random.Random(draws.random()))
         self._store_weather = StoreWeather(random.Random(draws.random()))
         self._store: Store = self._make_store(directory)
@@ -125,15 +128,23 @@ class World:
     def is_alive(self, instance: str) -> bool:
         """Whether this process runs, and no gate has given it up."""
         here = any(agent.life is not None and agent.life.instance == instance for agent in self.agents)
-        return here and instance not in self._losses.lost
+        return here and instance not in self.losses.lost
 
     def has_lost(self, agent: str, since: float) -> bool:
         """Whether a gate has given up an instance of this agent since then."""
-        return self._losses.since(agent, since)
+        return self.losses.since(agent, since)
 
-    def concurrency_of(self, agent: str) -> int:
-        """What one instance of this agent takes at a time."""
-        return self._cast[agent].concurrency
+    @property
+    def one_way_s(self) -> float:
+        """How long a frame may be under way; what the phase of faults has delayed is soon there after it."""
+        weather = CALM if self._calm else self.mix.weather
+        return weather.latency_s[1] + (weather.slow_s if weather.slow_share else 0.0)
+
+    @property
+    def slack_s(self) -> float:
+        """How much later than the agents the gate may know of a wait, and they of its word."""
+        rate, mood = self.settings.rate, StoreMood() if self._calm else self.mix.store
+        return 2 * (self.one_way_s + (mood.slow_s if mood.slow_share else 0.0)) + rate.parked_max / rate.rate_per_s
 
     def _raise_the_curtain(self) -> None:
         draws = self._draws
@@ -145,7 +156,7 @@ class World:
             draws=random.Random(draws.random()),
             on_start=self._on_gate_start,
         )
-        targets = tuple(self._cast)
+        targets = tuple(self.cast)
         around = Surroundings(
             network=self._network,
             witness=self.witness,
@@ -154,8 +165,8 @@ class World:
             fault_share=lambda: self.mix.handler_fault_share if self._faulty else 0.0,
         )
         self.agents = [
-            AgentProcess(name, number, role.concurrency, around)
-            for name, role in self._cast.items()
+            AgentProcess(name, number, role, around)
+            for name, role in self.cast.items()
             for number in range(role.instances)
         ]
         book = Book(random.Random(draws.random()), targets)
@@ -171,7 +182,7 @@ class World:
             for number, name in enumerate(("shop", "shop", "desk"))
         ]
         self.checkers = [kind(self) for kind in CHECKERS]
-        self._losses = Losses(self)
+        self.losses = Losses(self)
 
     def _dialler(self, name: str) -> Callable[[], Any]:
         async def dial() -> AgentEnd:
@@ -194,7 +205,8 @@ class World:
     def _on_gate_start(self) -> None:
         self.tap = Tap(self.witness.now)
         if self.platform is not None:
-            self.platform.directory.listen(self._losses)
+            self.losses = Losses(self, self.losses)
+            self.platform.directory.listen(self.losses)
         for checker in self.checkers:
             checker.gate_started()
 
@@ -202,7 +214,9 @@ class World:
         if self.platform is not None:
             gateway = self.platform.gateway
             counts = {name: count for name, count in vars(gateway.counters).items() if isinstance(count, int)}
-            self.totals.update({**counts, "openings": gateway.policies.breakers.opened_total, "lives": 1})
+            knots = gateway.waits.deadlocks
+            found = {"knots_refused": knots.refused, "knots_confirmed": knots.confirmed}
+            self.totals.update({**counts, **found, "openings": gateway.policies.breakers.opened_total, "lives": 1})
         for checker in self.checkers:
             checker.gate_ended(killed=killed)
 
@@ -233,8 +247,11 @@ class World:
         agents = [group.create_task(agent.run(), name=agent.name) for agent in self.agents]
         clients = [group.create_task(client.run(self.length.pause_s), name=client.name) for client in self.clients]
         self._say("load")
+        tangler = self._tangler(group)
+        tangles = [group.create_task(tangler.run())] if tangler is not None else []
         await asyncio.sleep(self.length.load_s)
         await self._go_through_faults(group)
+        await _end(tangles)
         await self._come_to_rest()
         for checker in self.checkers:
             checker.at_end()
@@ -248,7 +265,7 @@ class World:
 
     async def _go_through_faults(self, group: asyncio.TaskGroup) -> None:
         self._say(f"faults: {self.mix.describe()}")
-        self._faulty = True
+        self._faulty, self._calm = True, False
         self._network.weather = self.mix.weather
         self._store_weather.mood = self.mix.store
         chaos = [
@@ -261,6 +278,15 @@ class World:
         self._faulty = False
         self._network.weather = CALM
         self._store_weather.mood = StoreMood()
+
+    def _tangler(self, group: asyncio.TaskGroup) -> Tangler | None:
+        """Who closes circles of waits on purpose, in a world whose agents are narrow enough."""
+        if self.cast is not TIGHT:
+            return None
+        draws = random.Random(self._draws.random())
+        return Tangler(
+            self.clients[0], self.cast, self.agents, witness=self.witness, draws=draws, spawn=group.create_task
+        )
 
     async def _at_random(self, every_s: float, event: Callable[[random.Random], Any]) -> None:
         draws = random.Random(self._draws.random())
@@ -286,7 +312,7 @@ class World:
         await self._within(until, "all calls are answered", lambda: not self.witness.waiting)
         await self._within(until, "every handler has ended", lambda: not self.witness.live_runs)
         await self._within(until, "every agent is connected", self._all_connected)
-        for name in self._cast:
+        for name in self.cast:
             await self._probe(name, until)
         await self._within(until, "every handler that a probe set off has ended", lambda: not self.witness.live_runs)
         await self._within(until, "every answer is acknowledged", self._all_acknowledged)
