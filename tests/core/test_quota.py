@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from agentgate.core.policy import Admit, Refuse
-from agentgate.core.quota import WINDOWS_MAX, QuotaLimit, QuotaOptions, Quotas, QuotaTicket, Standing, TaskCost
+from agentgate.core.quota import (
+    SLICES_MAX,
+    WINDOWS_MAX,
+    QuotaLimit,
+    QuotaOptions,
+    Quotas,
+    QuotaTicket,
+    Standing,
+    TaskCost,
+)
 from agentgate.model import AgentQuota, Call, Outcome, failure
 
 PER_USER = QuotaLimit(user="*", units=100, per_s=60)
@@ -60,10 +69,10 @@ def test_a_user_gets_so_many_units_in_a_window() -> None:
     admitted(policy, call(cost=60), 0.0)
     admitted(policy, call(cost=40), 30.0)
     wait_ms, detail = refused(policy, call(cost=30), 31.0)
-    assert wait_ms == 32_000  # the slice from 0 to 3 s has left at 63 s
+    assert wait_ms == 29_000
     assert detail == "carol: 100 of 100 units a 60 s are used and this call costs 30, by the limit 'user=*'"
-    assert refused(policy, call(cost=61), 31.0)[0] == 62_000
-    admitted(policy, call(cost=60), 63.0)
+    assert refused(policy, call(cost=61), 31.0)[0] == 59_000
+    admitted(policy, call(cost=60), 60.0)
 
 
 def test_what_never_fits_is_told_never_to_come_back() -> None:
@@ -95,7 +104,7 @@ def test_what_comes_back_after_its_window_comes_back_once() -> None:
     """A call that outlives the window it was counted in has left it already."""
     policy = quotas(PER_USER)
     long = admitted(policy, call(cost=100), 0.0)
-    fresh = admitted(policy, call(cost=100), 63.0)
+    fresh = admitted(policy, call(cost=100), 60.0)
     policy.settle(long, UNSENT, 64.0)
     refused(policy, call(), 64.0)
     policy.settle(fresh, UNSENT, 64.0)
@@ -129,8 +138,8 @@ def test_all_limits_or_none() -> None:
     admitted(policy, call(cost=2), 0.0)
     assert refused(policy, call(cost=2), 0.0)[1].endswith("by the limit 'hour'")
     assert [standing.remaining for standing in policy.standing(call(), 0.0)] == [0, 1]
-    admitted(policy, call(), 63.0)
-    assert [standing.remaining for standing in policy.standing(call(), 63.0)] == [1, 0]
+    admitted(policy, call(), 60.0)
+    assert [standing.remaining for standing in policy.standing(call(), 60.0)] == [1, 0]
 
 
 def test_so_many_at_once() -> None:
@@ -183,6 +192,25 @@ def test_what_operators_set_at_run_time_counts_at_once() -> None:
     admitted(policy, call(), 0.0)
 
 
+def test_what_was_used_counts_on_when_the_period_of_a_quota_is_changed() -> None:
+    """A6, B12: within the new period, as far as it is known; however often it is changed, in bounds."""
+    agents = {("default", "bank"): AgentQuota(units=3, per_s=60)}
+    policy = quotas(agents=agents)
+    for at in (0.0, 10.0, 50.0):
+        admitted(policy, call(), at)
+    agents["default", "bank"] = AgentQuota(units=3, per_s=20)  # two are older
+    assert policy.standing(call(), 55.0)[0].remaining == 2
+    agents["default", "bank"] = AgentQuota(units=3, per_s=600)  # they are forgotten, the third is not
+    assert policy.standing(call(), 69.0)[0].remaining == 2
+    admitted(policy, call(cost=2), 69.0)
+    assert refused(policy, call(), 69.0)[0] == 581_000
+    for number in range(10 * SLICES_MAX):
+        agents["default", "bank"] = AgentQuota(units=1e6, per_s=600.0 + number % 7)
+        admitted(policy, call(), 70.0 + number / 100)
+    assert policy.standing(call(), 80.0)[0].remaining == 1e6 - 10 * SLICES_MAX - 3
+    assert policy.standing(call(), 700.0)[0].remaining == 1e6
+
+
 def test_observing_counts_up_to_the_limit() -> None:
     """I2: every call passes, is noted where it would have been refused, and leaves no debt."""
     policy = quotas(QuotaLimit(user="*", units=2, per_s=60, concurrent=2))
@@ -191,7 +219,7 @@ def test_observing_counts_up_to_the_limit() -> None:
     for ticket in tickets:
         policy.settle(ticket, DONE, 1.0)
     assert policy.standing(call(), 1.0)[0].remaining == 0
-    admitted(policy, call(cost=2), 63.0)
+    admitted(policy, call(cost=2), 60.0)
 
 
 def test_a_standing_is_what_headers_need() -> None:
@@ -199,7 +227,7 @@ def test_a_standing_is_what_headers_need() -> None:
     policy = quotas(QuotaLimit(user="*", units=10, per_s=60, name="fair"), QuotaLimit(user="*", concurrent=5))
     assert policy.standing(call(), 0.0) == [Standing("fair", 10, 60, 10, 0.0)]
     admitted(policy, call(cost=4), 0.0)
-    assert policy.standing(call(), 10.0) == [Standing("fair", 10, 60, 6, 53.0)]
+    assert policy.standing(call(), 10.0) == [Standing("fair", 10, 60, 6, 50.0)]
     assert policy.standing(call("dave"), 10.0) == [Standing("fair", 10, 60, 10, 0.0)]
     assert QuotaLimit(units=1, per_s=1).title == "everybody"
 

@@ -47,6 +47,7 @@ def test_no_window_of_any_position_passes_its_limit(steps: list[tuple[str, str, 
         now += pause
         made = Call(id="c", target="bank", agent="bank", task_type=task_type, user=user, cost=cost)
         decision = policy.admit(made, now)
+        assert all(0 <= standing.reset_s <= standing.per_s for standing in policy.standing(made, now))
         fits = [
             room(limit, made, taken, running, now, slack_s=(limit.per_s or 0.0) / SLICES)
             for limit in LIMITS
@@ -62,7 +63,7 @@ def test_no_window_of_any_position_passes_its_limit(steps: list[tuple[str, str, 
         else:
             assert not all(fits)
             assert decision.error.retry_after_ms is not None
-            assert decision.error.retry_after_ms > 0
+            assert 0 < decision.error.retry_after_ms <= 1000 * max(limit.per_s or 0.0 for limit in LIMITS)
             check_time(deepcopy(policy), made, now + decision.error.retry_after_ms / 1000, decision.error.detail)
         if running and what != "keep":
             ticket, entry = running.pop(0)
@@ -89,6 +90,6 @@ def room(
     """Whether the limit has room for the call, by the list of everything."""
     assert limit.units is not None
     assert limit.per_s is not None
-    used = sum(it.cost for at, it in taken if at > now - limit.per_s - slack_s and counts(limit, made, it))
+    used = sum(it.cost for at, it in taken if now - at < limit.per_s + slack_s - 1e-9 and counts(limit, made, it))
     at_once = sum(counts(limit, made, it) for _, (_, it) in running)
     return used + made.cost <= limit.units + 1e-6 and (limit.concurrent is None or at_once < limit.concurrent)

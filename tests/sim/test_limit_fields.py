@@ -28,12 +28,12 @@ def test_a_quota_is_said_beside_the_rate() -> None:
                 bank.answer(await bank.next(), "paid")
             paid, refused = await calls[0], await calls[2]
             assert paid.headers["ratelimit-policy"] == '"sender";q=200;w=1, "tills";q=10;w=60'
-            assert paid.headers["ratelimit"].endswith(', "tills";r=2;t=63')
-            assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "quota_exhausted", "63")
-            assert refused.headers["ratelimit"].endswith(', "tills";r=2;t=63')
+            assert paid.headers["ratelimit"].endswith(', "tills";r=2;t=60')
+            assert (refused.status, refused.code, refused.headers["retry-after"]) == (429, "quota_exhausted", "60")
+            assert refused.headers["ratelimit"].endswith(', "tills";r=2;t=60')
             read = shop.post({**READ, "user": 'Zoë "7"'})
             bank.answer(await bank.next(), "seen")
-            assert (await read).headers["ratelimit"].endswith(', "user=*";r=99;t=3780')
+            assert (await read).headers["ratelimit"].endswith(', "user=*";r=99;t=3600')
             assert "tills" in (await shop.pay("o0")).headers["ratelimit"]  # also of a repeat, which costs nothing
             assert "tills" not in (await shop.look(paid.body["id"])).headers["ratelimit"]  # who asks is not the call
 
@@ -65,10 +65,10 @@ def test_a_limit_of_any_name_makes_a_header() -> None:
             platform.directory.configure("acme", "bank", AgentSettings(quota=AgentQuota(units=5, per_s=60)))
             read = HttpCaller(platform, own).post(READ)
             bank.answer(await bank.next(), "seen")
-            assert (await read).headers["ratelimit"].endswith(', "agent=bank";r=4;t=63')
+            assert (await read).headers["ratelimit"].endswith(', "agent=bank";r=4;t=60')
             odd = WirePeer(platform, 'b\u00e4r "1"', skills=SKILLS).connect()
             read = HttpCaller(platform).post({**READ, "target": odd.name})
             odd.answer(await odd.next(), "seen")
-            assert (await read).headers["ratelimit"].endswith(', "agent=b?r ?1?";r=0;t=63')
+            assert (await read).headers["ratelimit"].endswith(', "agent=b?r ?1?";r=0;t=60')
 
     play(story)

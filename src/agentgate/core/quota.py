@@ -13,9 +13,10 @@ fit within all of them; one that costs more than a limit ever allows is told nev
 a limit, never past it.
 
 How it works. A sliding window of `SLICES` slices for each limit and whoever it counts: units are booked on the slice of
-their admission, and a slice leaves when its last moment is older than the window. So in no window of any position is
-the limit passed, and units come back at most a slice late. `now` is monotonic (F109); each window has its own counts
-(F102).
+their admission, and a slice leaves when its youngest unit is older than the window. So in no window of any position is
+the limit passed, units come back at most a slice late, and nobody waits for longer than a window. A window is that of
+whoever is counted, whatever the limit's period is now: when an operator changes it, what was booked within the new
+period, as far as it is still known, counts on. `now` is monotonic (F109); each window has its own counts (F102).
 
 Not covered: who waits for whom in a target's queue (slots), and how many messages a sender sends (rate). Counts are
 not kept over a restart.
@@ -37,13 +38,14 @@ from agentgate.model import AgentQuota, Call, Outcome, Problem, problem
 
 EACH: Final = "*"
 SLICES: Final = 20  # a window; units come back at most a twentieth of it late
+SLICES_MAX: Final = 3 * SLICES  # of one whose period was changed again and again; then slices get longer
 WINDOWS_MAX: Final = 20_000  # of at most some 2 KB each
 LIMITS_MAX: Final = 100  # each is asked about every call
 UNITS_MAX: Final = 1e12
 PERIOD_S_MAX: Final = 31 * 86_400.0
 AGENT_PERIOD_S_MAX: Final = 86_400.0  # of what is set at run time
 RUNNING_AGAIN_S: Final = 1.0  # when there are too many at once: nobody knows when one ends
-ROUNDING: Final = 1e-9  # of what was added and taken away in fractions
+ROUNDING: Final = 1e-9  # of what was added and taken away in fractions, of units and of seconds
 
 
 class QuotaLimit(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename={"per_s": "per_seconds"}):
@@ -123,11 +125,16 @@ class Standing(NamedTuple):
 class _Slice:
     """What was admitted within one slice of time."""
 
-    __slots__ = ("number", "units")
+    __slots__ = ("last_at", "number", "units")
 
     def __init__(self, number: int) -> None:
         self.number = number  # -1: it has left the window
         self.units = 0.0
+        self.last_at = 0.0  # when its youngest unit was booked
+
+    def stays_s(self, per_s: float, now: float) -> float:
+        """For how long it is within a window yet; never longer than that."""
+        return per_s - (now - self.last_at)
 
 
 class _Window:
@@ -143,7 +150,7 @@ class _Window:
     def forget(self, per_s: float, now: float) -> None:
         """Slices that are older than the window leave."""
         slices = self.slices
-        while slices and _leaves_at(slices[0], per_s) <= now:
+        while slices and slices[0].stays_s(per_s, now) <= ROUNDING:
             gone = slices.pop(0)
             self.used -= gone.units
             gone.number = -1
@@ -153,11 +160,13 @@ class _Window:
     def take(self, units: float, per_s: float, now: float) -> _Slice:
         """Book units on the slice of this moment."""
         number = int(now * SLICES / per_s)
-        if not self.slices or self.slices[-1].number != number:
+        if not self.slices or (self.slices[-1].number != number and len(self.slices) < SLICES_MAX):
             self.slices.append(_Slice(number))
-        self.slices[-1].units += units
+        booked = self.slices[-1]
+        booked.units += units
+        booked.last_at = now
         self.used += units
-        return self.slices[-1]
+        return booked
 
     def give_back(self, units: float, taken: _Slice) -> None:
         """What was booked there did not happen after all."""
@@ -260,7 +269,7 @@ class Quotas:
                 continue
             window = self._windows.peek(key) or _Window()
             window.forget(limit.per_s, now)
-            reset_s = _leaves_at(window.slices[0], limit.per_s) - now if window.slices else 0.0
+            reset_s = window.slices[0].stays_s(limit.per_s, now) if window.slices else 0.0
             found.append(Standing(limit.title, limit.units, limit.per_s, max(0.0, limit.units - window.used), reset_s))
         return found
 
@@ -277,7 +286,7 @@ class Quotas:
         given = self._agents.get((call.tenant, call.agent)) if self._agents else None
         if given is not None:
             limit = QuotaLimit(agent=call.agent, units=given.units, per_s=given.per_s)
-            yield _Rule(limit, ("agent", call.tenant, call.agent, f"{given.per_s:g}"))
+            yield _Rule(limit, ("agent", call.tenant, call.agent))
 
     def _refusal(self, call: Call, rules: list[_Rule], now: float) -> Problem | None:
         """Why it does not fit; of several limits, the one that takes longest to have room."""
@@ -342,13 +351,8 @@ def _tightness(limit: QuotaLimit, window: _Window, cost: float, now: float) -> t
     for taken in window.slices:
         over -= taken.units
         if over <= ROUNDING * limit.units:
-            return _leaves_at(taken, limit.per_s) - now, why
+            return taken.stays_s(limit.per_s, now), why
     return inf, why
-
-
-def _leaves_at(taken: _Slice, per_s: float) -> float:
-    """When its last moment is older than the window."""
-    return (taken.number + 1 + SLICES) * per_s / SLICES
 
 
 def _own(ticket: Ticket) -> QuotaTicket:

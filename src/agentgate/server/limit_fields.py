@@ -1,7 +1,8 @@
 """What is left for a caller, as the RateLimit fields say it (draft-ietf-httpapi-ratelimit-headers-10).
 
 Two policies: `sender`, the rate, whose quota are calls, and the quota that calls like this one are nearest to, by the
-name of its limit, in its cost units. Of a quota, `t` is when the next units come back. Only what is enforced is said.
+name of its limit, in its cost units. Of a quota, `t` is when the next units come back. No `t` is above its `w`. Only
+what is enforced is said.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class LimitFields:
         modes = gateway.options.mechanisms
         self._paces = modes.get("rate_limit", "enforce") == "enforce"
         self._has_quotas = modes.get("quota", "enforce") == "enforce"
+        self._window_s = full_s
         self._sender = (b"ratelimit-policy", b'"sender";q=%d;w=%d' % (self._rate.burst, full_s))
 
     def of(self, who: Who, call: Call | None = None, error: Problem | None = None) -> Fields:
@@ -48,7 +50,7 @@ class LimitFields:
     def _of_sender(self, who: Who, again_s: int | None) -> Fields:
         left = self._rate.left(*who, self._clock.now())
         full_s = ceil((self._rate.burst - left) / self._per_s) if again_s is None else again_s
-        return [self._sender, (b"ratelimit", b'"sender";r=%d;t=%d' % (left, full_s))]
+        return [self._sender, (b"ratelimit", b'"sender";r=%d;t=%d' % (left, min(full_s, self._window_s)))]
 
 
 def _again_s(error: Problem | None, code: str) -> int | None:
