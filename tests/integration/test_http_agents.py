@@ -229,10 +229,13 @@ async def test_a_lost_write_is_unknown_and_runs_once(name: str) -> None:
     """C4, 4.1: whatever loses the answer to a write without a check: nobody can tell, nothing runs again."""
     async with wild_server(LOST[name]) as server, quick_gate() as gate, Gate(gate.url, name="shop") as shop:
         await registered(gate, server)
-        for _ in range(2):
+        # Whoever saw it is told how it was lost; afterwards it is only known that it was.
+        for how in ("gave no answer: ", "went away while it worked on it, or gave no answer"):
             error = await failing(shop, "sell")
             assert isinstance(error, OutcomeUnknown)
             assert (error.code, error.sent) == ("outcome_unknown", True)
+            assert error.detail.startswith(f"stock {how}")
+            assert (name, how[:4]) != ("garbage", "gave") or "not HTTP" in error.detail
         assert len(server.requests) == 1
         await nothing_held(gate)
         await server.all_ended()

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from agentgate.model import Call, LedgerEvent, Outcome, Problem, failure, problem
+from agentgate.model import Call, LedgerEvent, Outcome, Problem, Record, failure, problem
 from agentgate.model.link import Answer
 
 DETAIL_CHARS_MAX: Final = 2000
@@ -42,6 +42,14 @@ def judge(answer: Answer, call: Call, finding: str | None) -> tuple[LedgerEvent,
     if finding is not None:
         return "failed", failure("malformed_output", sent=True, detail=finding)
     return "done", Outcome(value=answer.value)
+
+
+def unknown(record: Record, how: str = "") -> Outcome:
+    """Nobody can tell what a key's run came to; `how` it was lost is known only to whoever saw that."""
+    agent = record.agent or "the target"
+    how = f"{agent} gave no answer: {how}" if how else f"{agent} went away while it worked on it, or gave no answer"
+    lost = failure("outcome_unknown", sent=True, detail=how[:DETAIL_CHARS_MAX])
+    return replace(lost, first_seen_at=record.first_seen_at or None)
 
 
 def _judge_error(error: Problem, call: Call) -> tuple[LedgerEvent, Outcome]:

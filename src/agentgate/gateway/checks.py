@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from agentgate.core.bounded import BoundedMap
 from agentgate.errors import StoreError
+from agentgate.gateway.answers import unknown
 from agentgate.model import Call, Change, KeyId, Outcome, Record, check_type, failure
 from agentgate.runtime.later import first
 
@@ -55,8 +56,8 @@ class Checks:
         self._new_id = new_id
         self._asked_at: BoundedMap[KeyId, float] = BoundedMap(ASKED_MAX)
 
-    async def ask(self, call: Call, record: Record | None = None) -> Outcome | None:
-        """The key's outcome, or None: it is known that nothing happened, the call may run."""
+    async def ask(self, call: Call, record: Record | None = None, how: str = "") -> Outcome | None:
+        """The key's outcome, or None: it is known that nothing happened, the call may run. `how` its run was lost."""
         if record is None:
             record = await self._look_up(call)
         if record is None:
@@ -64,12 +65,13 @@ class Checks:
         if record.outcome is not None:
             return replace(record.outcome, replayed=True, first_seen_at=record.first_seen_at)
         if record.state != "unknown" or not self._may_ask(record):
-            return _unknown(record)
+            return unknown(record, how)
         self._asked_at[record.key] = self._clock.now()
         self._counters.checks += 1
         answer = await self._call(self._check_of(call, record))
         if not answer.ok:
-            return _unknown(record, f"its check came to {answer.code}")
+            found = f"its check came to {answer.code}"
+            return unknown(record, f"{how}; {found}" if how else found)
         return await self._settle(call, record, answer)
 
     def _may_ask(self, record: Record) -> bool:
@@ -130,9 +132,4 @@ class Checks:
         if left is None:
             self._asked_at[record.key] = -inf  # that was a clear answer; a new run is a new question
             return None
-        return _unknown(left) if left.outcome is None else replace(left.outcome, first_seen_at=left.first_seen_at)
-
-
-def _unknown(record: Record, why: str = "") -> Outcome:
-    detail = f"{record.agent or 'the target'} went away while it worked on it" + (f"; {why}" if why else "")
-    return replace(failure("outcome_unknown", sent=True, detail=detail), first_seen_at=record.first_seen_at or None)
+        return unknown(left) if left.outcome is None else replace(left.outcome, first_seen_at=left.first_seen_at)

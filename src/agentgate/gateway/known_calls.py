@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from agentgate.core.bounded import BoundedMap
 from agentgate.errors import StoreBroke
+from agentgate.gateway.answers import unknown
 from agentgate.model import Change, KeyId, LedgerEvent, Outcome, Problem, Record, RecordState, problem
 from agentgate.runtime.later import Later, first
 
@@ -168,8 +169,6 @@ def _of_record(record: Record) -> Known:
     if record.state == "running":  # another gateway runs it, or this one is still writing down how its run ended
         return Known(trace_id=record.trace_id, state="its outcome is being written down")
     if record.outcome is None:
-        detail = f"{record.agent or 'the target'} went away while it worked on it"
-        lost = problem("outcome_unknown", sent=True, detail=detail)
-        return Known(outcome=Outcome(error=lost, first_seen_at=record.first_seen_at), trace_id=record.trace_id)
+        return Known(outcome=unknown(record), trace_id=record.trace_id)
     outcome = replace(record.outcome, replayed=True, first_seen_at=record.first_seen_at)
     return Known(outcome=outcome, trace_id=record.trace_id)

@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from agentgate.core.table import step
 from agentgate.core.unit_life import HOLDS_SLOT, TABLE, UnitEvent, UnitState
 from agentgate.gateway.flights import RECHECK
-from agentgate.model import Call, Change, Changed, LedgerEvent, Outcome, failure
+from agentgate.model import Call, Change, Changed, LedgerEvent, Outcome, failure, plain
 from agentgate.model.link import StopKind, UnitHealth
 from agentgate.runtime.later import Later
 
@@ -211,7 +211,8 @@ class Units:
         """Its process is gone and nobody can tell what it did."""
         if not unit.ended:
             self._counters.lost_units += 1
-            self._end(unit, "lost", failure("agent_lost", sent=unit.sent, detail=f"instance {unit.instance} is gone"))
+            detail = f"instance {plain(unit.instance)} is gone"
+            self._end(unit, "lost", failure("agent_lost", sent=unit.sent, detail=detail))
 
     def give_up(self, unit: Unit, outcome: Outcome) -> None:
         """Whoever waits for it gets this; it goes on, and its own answer still settles its key."""

@@ -172,7 +172,7 @@ class Connection(asyncio.Protocol):
             return
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self._is_complete:
-                self.give_up(f"what came back is not HTTP: {str(error) or type(error).__name__}")
+                self.give_up(_not_http(error))
                 return
             self._is_surplus = True
         if self._is_complete:
@@ -212,6 +212,8 @@ class Connection(asyncio.Protocol):
             return
         if name in FRAMING:
             self._is_framed = True
+            if name == b"transfer-encoding" and b"chunked" not in value.lower():
+                raise TooMuch(f"the answer is transferred as {_text(value)!r}; only `chunked` says where it ends")
         elif name in WANTED:
             self._headers[name] = value
 
@@ -301,6 +303,12 @@ class Connection(asyncio.Protocol):
 
 def _text(value: bytes | None) -> str | None:
     return None if value is None else value.decode("latin-1")
+
+
+def _not_http(error: Exception) -> str:
+    if isinstance(error, httptools.HttpParserUpgrade):
+        return "the answer changes to another protocol, which nobody has asked for"
+    return f"what came back is not HTTP: {str(error) or type(error).__name__}"
 
 
 def _lost(error: Exception | None, *, begun: bool) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from agentgate.model import Outcome, failure
+from agentgate.model import Outcome, failure, plain
 
 if TYPE_CHECKING:
     from agentgate.gateway.parts import Parts
@@ -34,7 +34,8 @@ class Dispatch:
         self._counters.attempts += 1
         self._counters.retries += passage.attempts > 1
         if not self._invoke(unit):
-            lost = failure("agent_lost", detail=f"instance {unit.instance} left before the request was sent")
+            detail = f"instance {plain(unit.instance)} left before the request was sent"
+            lost = failure("agent_lost", detail=detail)
             self._units.unsent(unit, lost)
         outcome = await passage.first_answer(passage.until)
         return outcome if outcome is not None else failure("deadline_exceeded", sent=True, detail=NO_ANSWER)

@@ -60,7 +60,7 @@ class Retry:
                 outcome = answer
                 continue
             if follows == "ask_check":
-                known = await self._ask_check(passage)
+                known = await self._ask_check(passage, outcome)
                 if known is not None:
                     return known
             answered = await self._back_off(passage, outcome)
@@ -68,11 +68,12 @@ class Retry:
                 return answered
             outcome = await self._attempt(passage, onward)
 
-    async def _ask_check(self, passage: Passage) -> Outcome | None:
+    async def _ask_check(self, passage: Passage, lost: Outcome) -> Outcome | None:
         """What is known of a run that got lost; None: nothing happened. Without a record there is nobody to ask."""
+        how = lost.error.detail if lost.error is not None else ""
         if passage.unit is not None and passage.unit.keyed:
-            return await self._parts.checks.ask(passage.call)
-        return failure("outcome_unknown", sent=True, detail="the run that got lost was not recorded")
+            return await self._parts.checks.ask(passage.call, how=how)
+        return failure("outcome_unknown", sent=True, detail=f"the run that got lost was not recorded: {how}")
 
     async def _attempt(self, passage: Passage, onward: Onward) -> Outcome:
         began = self._clock.now()
