@@ -172,7 +172,7 @@ class NobodyWaits(Checker):
     def _room(self, agent: str, now: float, lag_s: float, *, in_doubt: bool) -> Room:
         role, losses = self.world.cast[agent], self.world.losses
         there = [one.life.instance for one in self.world.agents if one.name == agent and one.life is not None]
-        here = [name for name in there if name not in losses.leaving]
+        here = [name for name in there if name not in losses.leaving and name not in losses.gone]
         settled = [name for name in here if self._sound.settled(name, now, lag_s)]
         gone = {run.instance for run in self.witness.runs.values() if run.agent == agent}.difference(there, losses.gone)
         return Room(
