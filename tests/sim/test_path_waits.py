@@ -198,6 +198,40 @@ async def serve(peer: WirePeer) -> None:
         peer.answer(await peer.next(), "served")
 
 
+def test_who_joined_a_call_that_would_close_a_circle_goes_on_with_it() -> None:
+    """D3, F68: the owner of the key is in a circle, another caller of it is not: he goes on in the owner's place."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            (b,) = peers(platform, "b")
+            a1, a2 = (
+                WirePeer(platform, "a", instance=f"a.{number}", skills=SKILLS, concurrency=1) for number in (1, 2)
+            )
+            shop = WirePeer(platform, "shop").connect()
+            roots = []
+            units = []
+            for peer in (a1.connect(), a2.connect()):
+                roots.append(shop.call("a", "block", f"o{len(roots)}"))
+                units.append(await peer.next())
+            roots.append(shop.call("b", "block", "o3"))
+            in_b = await b.next()
+            assert (await a1.lock("stock", token=units[0].params.token)).ok
+            stock = b.lock("stock", token=in_b.params.token)
+            await asyncio.sleep(0.1)
+            owner, joiner = child(a1, units[0], "b", "x"), child(a2, units[1], "b", "x")
+            assert (await owner).code == "deadlock"
+            a1.answer(units[0], "done without")
+            assert (await stock).ok
+            b.answer(in_b, "done")
+            b.answer(await b.next(), "done")
+            assert (await joiner).ok
+            a2.answer(units[1], "done")
+            assert [(await root).ok for root in roots] == [True] * 3
+            assert is_empty(platform)
+
+    play(story)
+
+
 @pytest.mark.parametrize("first", ["call", "lock"])
 def test_a_cycle_of_a_call_and_a_lock_is_refused(first: str) -> None:
     """D4: one holds the lock and queues for a slot, the other has that slot and wants the lock."""

@@ -7,7 +7,8 @@ queues. One caller owns it and walks on through the gate; the others wait here, 
 - When the owner leaves while a unit is live, the flight goes on without an owner and ends with the unit's answer.
 - When the owner leaves without a live unit, or an ownerless unit ends and freed the key, the joiner with most time
   left becomes the owner: it walks on from here under its own deadline, at the queue place the owner had.
-- A refusal that more time would cure is shared only if no joiner has more time.
+- A refusal that more time would cure is shared only if no joiner has more time, and `deadlock` never: who waits for
+  its own unit need not be in that circle.
 - When its unit is given up, everybody leaves with what is said then. The flight goes on with the unit; who comes before
   that has ended waits for nothing: he gets the same, if it is a degraded answer, or is told that it still runs.
 
@@ -87,7 +88,7 @@ class Flight:
             self._finish(self.answer)
         elif self.units:
             return
-        elif outcome is None or self._more_time_helps(owner, outcome):
+        elif outcome is None or outcome.code == "deadlock" or self._more_time_helps(owner, outcome):
             self._hand_over()
         else:
             self._finish(outcome)

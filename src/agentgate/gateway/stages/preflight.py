@@ -70,20 +70,10 @@ class Preflight:
             repeatable=skill.repeatable,
             skill_timeout_s=skill.timeout_s,
         )
-        return self._fits(skill, route.agent, call.payload) or self._waits_for_itself(passage.call)
+        return self._fits(skill, route.agent, call.payload)
 
     def _switched_off(self, target: Route, call: Call) -> Problem | None:
         return target_refusal(target) or caller_refusal(self._parts.routes.resolve(call.tenant, call.caller), call)
-
-    def _waits_for_itself(self, call: Call) -> Problem | None:
-        """An exclusive key that a unit further up the chain holds will not be free before this call has ended."""
-        if not (call.exclusive and call.parent_unit):
-            return None
-        for above in self._parts.policies.guard.units.ancestors(call.parent_unit):
-            if (above.call.agent, above.call.exclusive) == (call.agent, call.exclusive):
-                detail = f"{above.call.task_type!r} of {call.agent} holds {call.exclusive!r} and waits in this chain"
-                return problem("deadlock", detail=detail)
-        return None
 
     def _meant(self, call: Call) -> str:
         """The nearest agent of the caller's tenant, as a question; only asked where there are few to compare with."""
