@@ -11,7 +11,7 @@ from agentgate.app import Platform
 from agentgate.config import Settings
 from agentgate.config.mechanisms import default_modes
 from agentgate.core.policy import Mode
-from agentgate.model import Skill
+from agentgate.model import Outcome, Skill
 from tests.sim.wire_peer import Invoked, WirePeer, gate, play
 
 BLOCK = Skill(task_type="block")
@@ -208,7 +208,7 @@ def test_who_joined_a_call_that_would_close_a_circle_goes_on_with_it() -> None:
                 WirePeer(platform, "a", instance=f"a.{number}", skills=SKILLS, concurrency=1) for number in (1, 2)
             )
             shop = WirePeer(platform, "shop").connect()
-            roots = []
+            roots: list[asyncio.Future[Outcome]] = []
             units = []
             for peer in (a1.connect(), a2.connect()):
                 roots.append(shop.call("a", "block", f"o{len(roots)}"))
