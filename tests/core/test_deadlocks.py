@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
-from agentgate.core.deadlock import STEPS_SHOWN, cycle_text, refused, released
+from agentgate.core.deadlock import ASK_LESS, STEPS_SHOWN, WAYS_OUT, cycle_text, refused, released, way_out
 from agentgate.core.deadlocks import Deadlocks
 from agentgate.core.open_wait import Group, OpenWait
-from agentgate.model import Knot, KnotStep, problem
+from agentgate.model import Knot, KnotStep, WaitKind, problem
 
 
 class Nothing:
@@ -48,6 +49,32 @@ def test_a_cycle_is_told_by_what_its_reader_knows() -> None:
         assert cycle_text(knot(2)) in told.detail
 
 
+@pytest.mark.parametrize(
+    ("kind", "target", "words"),
+    [
+        ("slot", "a1", "queues for a slot"),
+        ("exclusive", "a1", "queues for its exclusive key"),
+        ("join", "a1", "has joined the same key"),
+        ("lock", "shelf_1", "lock 'shelf_1'"),
+        ("signal", "left.done", "signal 'left.done'"),
+        ("first", "a1, a2", "the first of several"),
+    ],
+)
+def test_a_cycle_says_what_each_waits_on_and_what_to_do_about_that(kind: WaitKind, target: str, words: str) -> None:
+    """D3: the name of a lock or a signal is what its reader looks for; the advice is about that kind."""
+    first, second = knot(2).cycle
+    told = Knot(cycle=(replace(first, kind=kind, target=target), second), members=("u0", "u1"))
+    assert cycle_text(told) == f"a0.do(o1): {words} > a1.do(o1) > a0.do(o1)"
+    assert way_out(told) == WAYS_OUT.get(kind, ASK_LESS)
+
+
+def test_the_advice_is_about_every_kind_in_the_cycle() -> None:
+    """D3: who holds a lock while another waits for a signal has two things to look at."""
+    first, second = knot(2).cycle
+    told = Knot(cycle=(replace(first, kind="signal"), replace(second, kind="lock")), members=("u0", "u1"))
+    assert way_out(told) == f"{WAYS_OUT['lock']} {WAYS_OUT['signal']}"
+
+
 def test_a_long_cycle_is_cut_in_its_middle() -> None:
     """B14: what is said about ten thousand waits fits into an answer, and still names both ends."""
     text = cycle_text(knot(10_000))
@@ -64,7 +91,12 @@ def test_a_knot_is_resolved_when_all_its_waits_ended_in_time() -> None:
     one, two, three = wait("a", 1.0), wait("b", 2.0), wait("c", 2.0, deadline=4.0)
     assert deadlocks.note("confirmed", [one, two], 4.5)
     assert deadlocks.note("refused", [two, three], 4.0)
-    assert (deadlocks.found, deadlocks.confirmed, deadlocks.refused, deadlocks.signal_s_max) == (2, 1, 1, 2.5)
+    assert (deadlocks.found, deadlocks.by_how["confirmed"], deadlocks.by_how["refused"], deadlocks.signal_s_max) == (
+        2,
+        1,
+        1,
+        2.5,
+    )
     assert deadlocks.followed == 3
     deadlocks.ended(one, 5.0)
     assert deadlocks.resolved == 0
@@ -84,7 +116,7 @@ def test_a_knot_that_is_found_again_is_the_same() -> None:
     deadlocks.ended(one, 3.0)
     deadlocks.ended(two, 3.0)
     assert deadlocks.note("confirmed", [wait("a"), wait("b")], 4.0)
-    assert (deadlocks.refused, deadlocks.confirmed, deadlocks.resolved) == (1, 1, 1)
+    assert (deadlocks.by_how["refused"], deadlocks.by_how["confirmed"], deadlocks.resolved) == (1, 1, 1)
 
 
 def test_an_ended_wait_of_no_knot_only_counts_as_a_wait() -> None:

@@ -53,14 +53,14 @@ def test_a_cycle_through_full_slots_is_refused_where_it_would_close() -> None:
             third = await child(c, in_c, "a", "o2")
             assert third.error is not None
             assert (third.code, third.error.sent, third.error.retry) == ("deadlock", False, "never")
-            assert "c.block(o1) > a.block(o1) > b.block(o1) > c.block(o1)" in third.error.detail
+            assert "c.block(o1): queues for a slot > a.block(o1) > b.block(o1) > c.block(o1)" in third.error.detail
             assert asyncio.get_running_loop().time() < 1
             assert platform.gateway.policies.slots.queued("a") == 0
             for peer, unit, waited in ((c, in_c, second), (b, in_b, first), (a, in_a, root)):
                 peer.answer(unit, "done another way")
                 assert (await waited).ok
             deadlocks = platform.gateway.waits.deadlocks
-            assert (deadlocks.refused, deadlocks.confirmed, deadlocks.resolved) == (1, 0, 1)
+            assert (deadlocks.by_how["refused"], deadlocks.by_how["confirmed"], deadlocks.resolved) == (1, 0, 1)
             [finding] = [item for item in platform.gateway.findings.of("default") if item.kind == "deadlock"]
             assert finding.subject == "c > a > b"
             assert is_empty(platform)
@@ -143,7 +143,7 @@ def test_a_knot_that_closes_behind_the_checks_is_opened_by_the_timer() -> None:
             assert loop.time() - began < 3
             [gave_way] = done
             assert gave_way.result().code == "deadlock"
-            assert (waits.deadlocks.refused, waits.deadlocks.confirmed) == (0, 1)
+            assert (waits.deadlocks.by_how["refused"], waits.deadlocks.by_how["confirmed"]) == (0, 1)
             [finding] = [item for item in platform.gateway.findings.of("default") if item.kind == "deadlock"]
             assert finding.evidence["victim"] in (in_a.unit, in_b1.unit)
             if gave_way is below_b:
@@ -261,7 +261,7 @@ def test_a_cycle_of_a_call_and_a_lock_is_refused(first: str) -> None:
                     b.answer(await b.next(), "done")
             assert (await waits).ok
             deadlocks = platform.gateway.waits.deadlocks
-            assert (deadlocks.refused, deadlocks.resolved) == (1, 1)
+            assert (deadlocks.by_how["refused"], deadlocks.resolved) == (1, 1)
             assert is_empty(platform)
 
     play(story)
@@ -313,6 +313,8 @@ def test_a_cycle_that_is_not_refused_ends_by_its_deadlines(mode: Mode) -> None:
             assert platform.gateway.counters.would["would_deadlock"] == (mode == "observe")
             found = [item.kind for item in platform.gateway.findings.of("default")]
             assert found.count("deadlock") == (mode == "observe")
+            assert platform.gateway.waits.deadlocks.by_how["would_refuse"] == (mode == "observe")
+            assert platform.gateway.waits.deadlocks.by_how["refused"] == 0, "nobody was refused"
             b.answer(in_b, "done")
             await first
             a.answer(in_a, "done")

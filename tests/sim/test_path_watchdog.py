@@ -158,9 +158,33 @@ def test_a_blocked_event_loop_is_reported_and_told_apart() -> None:
             [finding] = found(platform, "blocked_loop")
             assert (finding.subject, finding.count) == ("agent", 1)
             assert (finding.evidence["lag_s"], finding.evidence["units"]) == (5.0, ["pay(o1)"])
+            assert not finding.evidence["blocks"], "it stands in line, and nobody else is known"
             agent.answer(unit, "paid")
             assert (await call).value == "paid"
             assert not found(platform, "stuck_unit")
+
+    play(story)
+
+
+def test_who_stands_in_line_behind_a_blocked_loop_is_not_called_stuck() -> None:
+    """D7, F82: what blocks is named; the others are given up as ever, without an advice of their own."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            agent, shop = team(platform)
+            agent.lag_ms = 60_000.0
+            calls, units = [], []
+            for key in ("o1", "o2", "o3"):
+                calls.append(shop.call("agent", "pay", key))
+                units.append(await agent.next())
+                await asyncio.sleep(0.1)
+            agent.health = {units[2].unit: "waiting"}
+            assert [(await call).code for call in calls] == ["needs_human"] * 3
+            [finding] = found(platform, "blocked_loop")
+            assert finding.evidence["blocks"] == "one of 2 at work, the oldest is pay(o1)"
+            assert [stuck.evidence["business_key"] for stuck in found(platform, "stuck_unit")] == ["o1"]
+            for unit in units:
+                agent.answer(unit, "paid")
 
     play(story)
 

@@ -201,7 +201,9 @@ def test_a_knot_that_stands_is_on_top_with_who_is_behind_it() -> None:
             picture = await pictures(platform).take("default")
             [knot] = picture.knots
             steps = ["a.block(o1)", "b.block(o2)"]
-            assert sorted(knot.text.split(" > ")[:2]) == steps
+            assert sorted(step.split(": ")[0] for step in knot.text.split(" > ")[:2]) == steps
+            assert "queues for a slot" in knot.text
+            assert "async def" in knot.advice
             assert (len(knot.cycle), knot.cycle_count, knot.units, knot.certain) == (2, 2, 2, True)
             assert {step.unit for step in knot.cycle} == {in_a.unit, in_b.unit}
             assert "async def" in knot.advice

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agentgate.model import Party, StandingKnot, Wait, WaitPicture
 
 NOBODY: Final = "nobody waits for anybody"
-OFF: Final = "the wait graph is switched off: only calls from outside are seen"
+OFF: Final = "the wait graph is off: nobody refuses or opens a circle; with the watchdog off, units are not seen either"
 MINUTE_S: Final = 60.0
 WORDS: Final = {
     "call": "",  # the usual case

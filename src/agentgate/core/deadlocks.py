@@ -2,7 +2,8 @@
 
 Decides when a deadlock counts as resolved. The rules (D2, D3):
 
-- A knot is *refused* when the wait that would have closed it was not begun, *confirmed* when the timer found it.
+- A knot is *refused* when the wait that would have closed it was not begun, *confirmed* when the timer found it. Where
+  nobody heeds it (observe mode), it counts as *would_refuse* or *would_confirm* instead.
 - It is resolved when every wait of its cycle has ended before its own deadline. One that ended by its deadline was
   found and did not help: the knot counts as late.
 - A knot that is found again while it is still followed is the same one.
@@ -16,13 +17,14 @@ Not covered: what is done about a knot (`core.victim`, the timer).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from msgspec import Struct
 
 from agentgate.core.open_wait import OpenWait
 
-How = Literal["refused", "confirmed"]
+How = Literal["refused", "confirmed", "would_refuse", "would_confirm"]
+OBSERVED: Final[dict[How, How]] = {"refused": "would_refuse", "confirmed": "would_confirm"}
 
 
 class _Followed(Struct, eq=False):
@@ -37,8 +39,7 @@ class Deadlocks:
     """Totals since the gate's start. Times in seconds."""
 
     def __init__(self) -> None:
-        self.refused = 0
-        self.confirmed = 0
+        self.by_how: dict[How, int] = dict.fromkeys(get_args(How), 0)
         self.resolved = 0
         self.late = 0
         self.phantoms = 0  # what looked like a knot to the timer, and was none when it looked again
@@ -49,7 +50,7 @@ class Deadlocks:
     @property
     def found(self) -> int:
         """All knots, each once."""
-        return self.refused + self.confirmed
+        return sum(self.by_how.values())
 
     @property
     def followed(self) -> int:
@@ -62,10 +63,8 @@ class Deadlocks:
         units = frozenset(wait.unit for wait in waits)
         if any(units == known.units for wait in waits for known in self._followed.get(wait, ())):
             return False
-        if how == "refused":
-            self.refused += 1
-        else:
-            self.confirmed += 1
+        self.by_how[how] += 1
+        if how in ("confirmed", "would_confirm"):
             self.signal_s_max = max(self.signal_s_max, now - max(wait.since for wait in waits))
         record = _Followed(units, len(waits))
         for wait in waits:

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from agentgate.core.bounded import BoundedMap
-from agentgate.core.deadlock import WAY_OUT
+from agentgate.core.deadlock import LOOK, WAYS_OUT
 from agentgate.model import Finding
 
 FINDINGS_MAX: Final = 1_000  # more than anybody reads, and few enough to be sent in one answer
@@ -63,9 +63,10 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     "deadlock": Kind(
         "agents waited for one another in a circle, or were about to",
-        "`cycle`: who waits for whom, by agent, task type and business key; `how`: `refused` where it would have "
-        "closed, or `confirmed` standing; `victim`: the unit whose waits were ended; `trace_id` of a call in it",
-        f"Look at the cycle, while it stands with `agentgate waits`. {WAY_OUT}",
+        "`cycle`: who waits for whom and on what, by agent, task type and business key; `how`: `refused` where it "
+        "would have closed, or `confirmed` standing, and in observe mode `would_refuse` or `would_confirm`; `victim`: "
+        "the unit whose waits were ended, or would have been; `trace_id` of a call in it",
+        f"{LOOK} {' '.join(WAYS_OUT.values())}",
     ),
     "stuck_unit": Kind(
         "a unit showed no progress for so long that it was given up, though its process lives",
@@ -76,9 +77,11 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     "blocked_loop": Kind(
         "the event loop of an agent's handlers stood still while units of it were late",
-        "`instance`, `lag_s`: how far the loop was behind, `units`: some of those that stood in line, `trace_id`",
-        "Find what blocks in an async handler (a blocking library, long computing) and move it into a handler that is "
-        "not async, or into a thread: one blocked handler holds up all others of its process.",
+        "`instance`, `lag_s`: how far the loop was behind, `blocks`: the unit that was at work, or the oldest of "
+        "several, `units`: some of those that were late, `trace_id`",
+        "Look at the handler in `blocks` first: what blocks in an async handler (a blocking library, long computing) "
+        "belongs in a handler that is not async, or in a thread; one blocked handler holds up all others of its "
+        "process.",
     ),
     "instance_name_shared": Kind(
         "several processes say they are the same instance, and take each other's connection, or registration by HTTP, "
@@ -105,15 +108,18 @@ class Findings:
     def __len__(self) -> int:
         return len(self._known)
 
-    def report(self, kind: str, subject: str, evidence: Mapping[str, Any], *, tenant: str, at: float) -> bool:
-        """Something was seen, at this wall time; whether it is the first time."""
-        info = KINDS[kind]
+    def report(
+        self, kind: str, subject: str, evidence: Mapping[str, Any], *, tenant: str, at: float, advice: str = ""
+    ) -> bool:
+        """Something was seen, at this wall time; whether it is the first time. `advice`: better than the kind's own."""
+        advice = advice or KINDS[kind].advice
         self.totals[kind] += 1
         name = (tenant, kind, subject)
         known = self._known.get(name)
         if known is not None:
             last_seen = max(at, known.last_seen)
-            known = replace(known, evidence=dict(evidence), count=known.count + 1, last_seen=last_seen)
+            count = known.count + 1
+            known = replace(known, evidence=dict(evidence), advice=advice, count=count, last_seen=last_seen)
             self._known[name] = known
             return False
         self._known[name] = Finding(
@@ -121,7 +127,7 @@ class Findings:
             subject=subject,
             tenant=tenant,
             evidence=dict(evidence),
-            advice=info.advice,
+            advice=advice,
             count=1,
             first_seen=at,
             last_seen=at,

@@ -22,7 +22,7 @@ from math import inf
 
 from agentgate.core.open_wait import Group, OpenWait, UnitFacts
 from agentgate.core.reduction import Node, Part
-from agentgate.model import Knot, KnotStep
+from agentgate.model import Knot, KnotStep, WaitKind
 
 
 class View:
@@ -107,11 +107,19 @@ class Tangle:
             agent=facts.agent,
             task_type=facts.task_type,
             business_key=facts.business_key,
-            kind=wait.kind if isinstance(following, str) else "slot",
+            kind=_kind(wait, following),
+            target=wait.task_type if wait.kind == "signal" else wait.target,
             certain=wait.certain,
             trace_id=wait.trace_id,
             span_id=wait.span_id,
         )
+
+
+def _kind(wait: OpenWait, following: Node) -> WaitKind:
+    """How it waits for this one: of those that a call in a queue waits for, a unit has its exclusive key."""
+    if not isinstance(following, str):
+        return "slot"
+    return "exclusive" if wait.kind == "slot" else wait.kind
 
 
 def way_round(part: Part, start: Node, first: Sequence[Group]) -> list[Node]:

@@ -17,7 +17,7 @@ Not covered: which of the processes is the right one. Nobody is refused: the one
 
 from __future__ import annotations
 
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from agentgate.core.bounded import BoundedMap
 
@@ -41,7 +41,7 @@ class Sharing(NamedTuple, Generic[Who]):
         """Whether somebody has come back."""
         return len(self.by) < self.takeovers
 
-    def evidence(self, who: str) -> dict[str, object]:
+    def evidence(self, who: str) -> dict[str, Any]:
         """As a finding shows it; `who` is what they are."""
         return {"takeovers": self.takeovers, who: self.by}
 

@@ -108,11 +108,15 @@ class WatchdogOptions:
 
 
 class Step(NamedTuple):
-    """What has to be done about a unit, after so many seconds without progress."""
+    """What has to be done about a unit, after so many seconds without progress.
+
+    `behind`: the event loop of its process is blocked, so it may only stand in line.
+    """
 
     unit: str
     action: Action
     quiet_s: float
+    behind: bool = False
 
 
 class _Watch(Struct, eq=False):
@@ -210,8 +214,9 @@ class Watchdog:
                 continue
             if not all(map(watch.has_asked, self._graph.of(unit))):
                 continue
+            behind = watch.state == "blocked"
             self._enter(watch, "repeating" if watch.is_repeating else "quiet", now)
-            steps.append(Step(unit, _ACTIONS[watch.state], now - watch.moved_at))
+            steps.append(Step(unit, _ACTIONS[watch.state], now - watch.moved_at, behind))
         return steps
 
     def _saw(self, watch: _Watch, sign: tuple[str, ...], now: float) -> bool:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from agentgate.core.deadlock import cycle_text, refused
-from agentgate.core.deadlocks import Deadlocks, How
+from agentgate.core.deadlock import LOOK, cycle_text, refused, way_out
+from agentgate.core.deadlocks import OBSERVED, Deadlocks, How
 from agentgate.core.open_wait import OpenWait, UnitFacts
 from agentgate.gateway.aims import CallAim
 from agentgate.model import plain, tenant_of, told
@@ -187,6 +187,7 @@ class UnitWaits:
 
     def found(self, how: How, knot: Knot, victim: str = "") -> None:
         """Count a knot, and tell people of it; `victim` is the unit that gives way to the others."""
+        how = how if self.enforces else OBSERVED[how]
         cycle = [wait for step in knot.cycle for wait in self._graph.of(step.unit) if wait.span_id == step.span_id]
         if (unit := self._units.get(victim)) is not None:
             unit.was_victim = True
@@ -197,6 +198,7 @@ class UnitWaits:
             "deadlock",
             " > ".join(plain(step.agent) for step in knot.cycle),
             tenant=tenant,
+            advice=f"{LOOK} {way_out(knot)}",
             how=how,
             cycle=told(tenant, cycle_text(knot)),
             trace_id=knot.cycle[0].trace_id,

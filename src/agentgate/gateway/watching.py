@@ -55,6 +55,7 @@ class Watching:
         findings: Reporter,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
+        self._graph = graph
         self._dog = Watchdog(graph, options.watchdog)
         self._least_s = options.watchdog.least_s
         self._longest_s = options.timeout.max_s
@@ -166,9 +167,16 @@ class Watching:
                 tenant=call.tenant,
                 instance=plain(instance),
                 lag_s=round(lag_ms / 1000, 3),
-                units=[f"{unit.call.task_type}({unit.call.business_key})" for unit in blocked[:10]],
+                blocks=_one_of(self._at_work(instance)),
+                units=list(map(_shown, blocked[:10])),
                 trace_id=call.trace_id,
             )
+
+    def _at_work(self, instance: str) -> list[Unit]:
+        """Whose handlers may hold up the event loop of this process, the oldest first; who waits for others cannot."""
+        mine = self._units.of_instance(instance)
+        busy = [unit for unit in mine if unit.health not in ("waiting", "unknown") and not self._graph.of(unit.id)]
+        return sorted(busy, key=lambda unit: unit.started_at)
 
     def _wake(self, unit: Unit) -> None:
         if self._observes:
@@ -178,6 +186,19 @@ class Watching:
             wait.release(_repeats(wait.target, wait.task_type))
 
     def _give_up(self, unit: Unit, step: Step) -> None:
+        is_first = unit in self._at_work(unit.instance)[:1]
+        if is_first or not step.behind:  # who stands in line is in the finding `blocked_loop`
+            self._report_stuck(unit, step)
+        if unit.call.repeatable or not unit.call.keyed:
+            return
+        if self._observes:
+            self._counters.would[WOULD] += 1
+            if unit.flight is not None and unit.flight.owner is not None:
+                unit.flight.owner.notes.append(WOULD)
+        else:
+            self._spawn(self._release(unit, step))
+
+    def _report_stuck(self, unit: Unit, step: Step) -> None:
         call = unit.call
         self._findings.report(
             "stuck_unit",
@@ -191,14 +212,6 @@ class Watching:
             health=unit.health,
             trace_id=call.trace_id,
         )
-        if call.repeatable or not call.keyed:
-            return
-        if self._observes:
-            self._counters.would[WOULD] += 1
-            if unit.flight is not None and unit.flight.owner is not None:
-                unit.flight.owner.notes.append(WOULD)
-        else:
-            self._spawn(self._release(unit, step))
 
     async def _release(self, unit: Unit, step: Step) -> None:
         """Tell the unit, which may end by that; else answer whoever waits for it."""
@@ -215,6 +228,17 @@ class Watching:
         detail = f"{unit.call.task_type} of {plain(unit.call.agent)} shows {why}; it still runs as {unit.id}"
         self._units.give_up(unit, answer or failure("needs_human", sent=True, detail=detail))
         log.warning("unit_released", unit=unit.id, quiet_s=round(step.quiet_s, 3), degraded=answer is not None)
+
+
+def _one_of(units: list[Unit]) -> str:
+    """Which of these it is, as far as that is known."""
+    if len(units) > 1:
+        return f"one of {len(units)} at work, the oldest is {_shown(units[0])}"
+    return _shown(units[0]) if units else ""
+
+
+def _shown(unit: Unit) -> str:
+    return f"{unit.call.task_type}({unit.call.business_key})"
 
 
 def _repeats(target: str, task_type: str) -> Problem:

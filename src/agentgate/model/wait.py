@@ -47,7 +47,8 @@ class Wait(Struct, frozen=True, kw_only=True):
 class KnotStep(Struct, frozen=True, kw_only=True):
     """A unit of a cycle, what it works on, and how it waits for the next one.
 
-    `kind` says by what it waits: `slot` when the next one is among those who hold the slots that it needs.
+    `kind` says by what it waits: `slot` when the next one is among those who hold the slots that it needs. `target` is
+    for what, by its name: an agent, a lock or several, a signal.
     """
 
     unit: str
@@ -55,6 +56,7 @@ class KnotStep(Struct, frozen=True, kw_only=True):
     task_type: str
     business_key: str
     kind: WaitKind
+    target: str = ""
     certain: bool
     trace_id: str
     span_id: str

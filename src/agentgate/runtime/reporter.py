@@ -23,9 +23,14 @@ class Reporter:
         """How many reports there were, by kind."""
         return dict(self._findings.totals)
 
-    def report(self, kind: str, subject: str, *, tenant: str = DEFAULT_TENANT, **evidence: object) -> None:
-        """Something was noticed; `evidence` are figures and names that can be written as JSON."""
-        if self._findings.report(kind, subject, evidence, tenant=tenant, at=self._clock.wall()):
+    def report(
+        self, kind: str, subject: str, *, tenant: str = DEFAULT_TENANT, advice: str = "", **evidence: object
+    ) -> None:
+        """Something was noticed; `evidence` are figures and names that can be written as JSON.
+
+        `advice` is for where it is known better than by kind.
+        """
+        if self._findings.report(kind, subject, evidence, tenant=tenant, at=self._clock.wall(), advice=advice):
             log.warning("finding", kind=kind, subject=subject, tenant=tenant, **evidence)
 
     def of(self, tenant: str) -> list[Finding]:

@@ -49,11 +49,6 @@ class Row(NamedTuple):
         return PREFIX + self.name + ("_total" if self.kind == "counter" else "")
 
 
-def _found(source: Source) -> dict[str, int]:
-    deadlocks = source.view.gateway.waits.deadlocks
-    return {"refused": deadlocks.refused, "confirmed": deadlocks.confirmed}
-
-
 def _ended(source: Source) -> dict[str, int]:
     deadlocks = source.view.gateway.waits.deadlocks
     return {"resolved": deadlocks.resolved, "late": deadlocks.late}
@@ -192,9 +187,9 @@ ROWS: Final[tuple[Row, ...]] = (
     Row("open_waits", "gauge", "Waits of units that are open: the edges of the wait graph",
         "It only grows: chains of waits that nothing ends; `agentgate waits` shows them.",
         lambda source: source.view.gateway.policies.graph.edges),
-    Row("deadlocks_found", "counter", "Circles of waits that were found",
+    Row("deadlocks_found", "counter", "Circles of waits that were found; `would_…` in observe mode",
         "Any: agents ask back each other's work; `agentgate findings` shows all, `agentgate waits` one that stands.",
-        _found, "how"),
+        lambda source: source.view.gateway.waits.deadlocks.by_how, "how"),
     Row("deadlocks_ended", "counter", "Circles whose waits have all ended",
         "`late` grows: the unit that gave way did not take another way in time.",
         _ended, "how"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from agentgate.core.deadlock import WAY_OUT, cycle_text
+from agentgate.core.deadlock import cycle_text, way_out
 from agentgate.core.open_wait import Group, Member, OpenWait
 from agentgate.core.reduction import Node
 from agentgate.core.wait_scan import Scan
@@ -241,5 +241,5 @@ def _standing(knot: Knot, tenant: str) -> StandingKnot:
         cycle_count=len(knot.cycle),
         units=len(knot.members),
         certain=knot.certain,
-        advice=WAY_OUT,
+        advice=way_out(knot),
     )

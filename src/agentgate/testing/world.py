@@ -215,7 +215,7 @@ class World:
             gateway = self.platform.gateway
             counts = {name: count for name, count in vars(gateway.counters).items() if isinstance(count, int)}
             knots = gateway.waits.deadlocks
-            found = {"knots_refused": knots.refused, "knots_confirmed": knots.confirmed}
+            found = {f"knots_{how}": count for how, count in knots.by_how.items()}
             self.totals.update({**counts, **found, "openings": gateway.policies.breakers.opened_total, "lives": 1})
         for checker in self.checkers:
             checker.gate_ended(killed=killed)

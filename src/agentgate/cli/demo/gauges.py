@@ -6,9 +6,11 @@ import asyncio
 import http.client
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from prometheus_client.parser import text_string_to_metric_families
+
+from agentgate.core.deadlocks import How
 
 REQUEST_S: Final = 5.0
 
@@ -27,7 +29,7 @@ class Counts:
     checks: int = 0
     breaker_opened: int = 0
     malformed: int = 0
-    deadlocks_found: int = 0  # refused at entry, and confirmed by the timer
+    deadlocks_found: int = 0  # refused at entry, found by the timer, or either in observe mode
     deadlocks_resolved: int = 0  # of them: every wait ended before its deadline
     longest_wait_ms: int = 0  # of the waits that have ended
 
@@ -88,7 +90,7 @@ class Gauges:
             checks=total("checks"),
             breaker_opened=total("breaker_openings"),
             malformed=total("outcomes", "malformed_output"),
-            deadlocks_found=total("deadlocks_found", "refused") + total("deadlocks_found", "confirmed"),
+            deadlocks_found=sum(total("deadlocks_found", how) for how in get_args(How)),
             deadlocks_resolved=total("deadlocks_ended", "resolved"),
             longest_wait_ms=round(samples.get(("longest_wait_seconds",), 0) * 1000),
         )

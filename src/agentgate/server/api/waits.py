@@ -11,7 +11,7 @@ from litestar.datastructures import State
 from litestar.params import QueryParameter
 from litestar.types import ASGIApp
 
-from agentgate.core.deadlock import WAY_OUT
+from agentgate.core.deadlock import ASK_LESS
 from agentgate.model import OBSERVE, WaitPicture
 from agentgate.server.api.doc import Doc, Parameter, Shown, documented
 from agentgate.server.api.scope import identity_of, requires
@@ -50,7 +50,7 @@ PICTURE: Final = {
             "cycle_count": 2,
             "units": 2,
             "certain": True,
-            "advice": WAY_OUT,
+            "advice": ASK_LESS,
         }
     ],
     "truncated": False,
