@@ -290,6 +290,7 @@ def test_who_waits_for_whom_is_seen_and_followed(tmp_path: Path) -> None:
             for _ in files:
                 agents.err.until(": connected to")
             assert json.loads(followed.out.until("snapshot"))["waits"] == []
+            assert drawn.out.until("at 20").endswith("Z"), "each picture in a pipe has its time"
             drawn.out.until("nobody waits")
             with running("call", "desk", "draft", "page_1", "false", "--url", url) as call:
                 assert json.loads(followed.out.until('"target":"shelf"'))["event"] == "difference"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -32,7 +33,8 @@ def waits(
 ) -> None:
     """Who waits for whom now, as a tree; circles on top.
 
-    What waits stands above what it waits for. `--watch` goes on as it changes, until Ctrl-C.
+    What waits stands above what it waits for. `--watch` goes on as it changes, until Ctrl-C,
+    which is its regular end: exit code 0. In a pipe each picture has its time above it.
     With --json each of its lines is one object: a snapshot, then differences.
 
     Example: agentgate waits --watch
@@ -91,6 +93,12 @@ class _Live:
             self._picture = applied(self._picture, msgspec.json.decode(data, type=WaitDifference))
         self._came_at = self._now()
 
+    @property
+    def stamp(self) -> str:
+        """When the last picture was taken, by the gate's clock."""
+        at = 0.0 if self._picture is None else self._picture.at
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
     def shown(self) -> RenderableType:
         """For people, with times that go on."""
         from agentgate.cli.wait_trees import shown_picture
@@ -112,8 +120,8 @@ def _draw(events: Iterator[tuple[str, bytes]]) -> None:
 
 
 def _print(events: Iterator[tuple[str, bytes]]) -> None:
-    """One picture below the other, for whoever reads lines."""
+    """One picture below the other, each with its time, for whoever reads lines."""
     live = _Live()
     for event in events:
         live.take(*event)
-        console().print(live.shown(), "")
+        console().print(f"at {live.stamp}", live.shown(), "", sep="\n")
