@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentgate.chaos.bars import Bar, judge
 from agentgate.chaos.drill import drills, read_drill
-from agentgate.chaos.figures import Made, Totals, figures_of, is_figure
+from agentgate.chaos.figures import Made, Totals, as_text, figures_of, is_figure
 from agentgate.chaos.rehearsal import moments
 from agentgate.errors import ConfigError
 
@@ -46,6 +46,22 @@ def test_a_bar_is_a_bound_and_nothing_is_within_no_bound(bar: Bar, value: float 
     """J: the verdict is arithmetic; a figure without a value misses its bar, even one of zero."""
     [judged] = judge([bar], {"after": {"circles": value}})
     assert (judged.holds, judged.value, judged.bar) == (holds, value, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("others.answered", 1.0, "100 %"),
+        ("others.again.in_progress", 0.996, "99.6 %"),
+        ("wrong.needs_human", 0.0, "0 %"),
+        ("wrong.p95_s", 1.0, "1"),
+        ("circles", 1_200, "1,200"),
+        ("others.answered", None, "-"),
+    ],
+)
+def test_a_share_is_shown_in_per_cent(name: str, value: float | None, text: str) -> None:
+    """J: "1" of a share reads like one call."""
+    assert as_text(name, value) == text
 
 
 def test_a_run_that_was_not_made_is_not_judged() -> None:

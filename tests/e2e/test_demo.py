@@ -155,6 +155,7 @@ def test_demo_says_why_when_the_gate_dies(running: subprocess.Popen[str], tmp_pa
     _, said = running.communicate(timeout=60)
     assert running.returncode == 1
     assert "gate ended with status -9" in said
+    assert "\\n" not in said, "its last words are lines"
     assert "logs are in" in said
     assert "Traceback" not in said
     assert left_behind(tmp_path) == []

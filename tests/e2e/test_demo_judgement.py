@@ -5,19 +5,23 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from agentgate.cli.demo.clients import Ending
 from agentgate.cli.demo.gauges import Counts
 from agentgate.cli.demo.judge import Verdict, judge, kind_of, read_effects
 from agentgate.cli.demo.plan import LULL_S, Plan, draw, make_plan, read_orders
 from agentgate.cli.demo.result import MEANINGS, Result
-from agentgate.cli.demo.run import find_example
+from agentgate.cli.demo.run import find_example, first_circle
+from agentgate.cli.demo.screen import summary
+from agentgate.cli.demo.show import last_line
 
 CSV = find_example() / "orders.csv"
 DONE = Counter(reserved=1, confirmed=1, notified=1)
@@ -182,7 +186,32 @@ def test_figures_add_up_and_are_explained() -> None:
     result = Result(verdict=verdict_of(9, 1, 0), counts=counts, seconds=40.0, seed=7, faults=True)
     figures = result.as_json()
     explained = {name for group in MEANINGS.values() for name in group}
-    assert explained == set(figures) - {"agents", "seed", "faults"}
+    assert explained == set(figures) - {"agents", "seed", "faults", "wait_graph"}
     assert figures["messages_full_mesh"] == 700
     assert figures["duplicates_answered"] == 5
     assert figures["orders"] == sum(figures[kind] for kind in ("completed", "degraded", "failed", "unknown"))
+
+
+def test_without_the_wait_graph_nobody_is_praised_for_circles() -> None:
+    """D3: the header names the mode that is not the usual one, and the last line says what was not looked for."""
+    for mode, header, last in (
+        ("enforce", "faults on\n", "no known circle stood"),
+        ("off", "faults on, wait_graph: off\n", "circles were not looked for; the longest wait was 17.2 s."),
+    ):
+        counts = Counts(longest_wait_ms=17_200)
+        result = Result(verdict=verdict_of(10, 0, 0), counts=counts, seconds=40.0, seed=7, faults=True, wait_graph=mode)
+        out = StringIO()
+        Console(file=out, width=120).print(summary(result))
+        assert header in "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+        assert last in last_line(result)
+
+
+def test_the_first_circle_is_told_with_what_was_done_about_it() -> None:
+    """D3: the one that was seen first, by the agents in it; other findings are none."""
+    found = [
+        {"kind": "deadlock", "subject": "b > c", "first_seen": 9.0, "evidence": {"how": "refused"}},
+        {"kind": "deadlock", "subject": "a > b", "first_seen": 5.0, "evidence": {"how": "confirmed"}},
+        {"kind": "breaker_opened", "subject": "a", "first_seen": 1.0, "evidence": {}},
+    ]
+    assert first_circle(found) == "the first circle of waits is found, and one in it gives way: a > b"
+    assert first_circle(found[2:]) == ""

@@ -50,6 +50,13 @@ def test_an_unknown_drill_is_a_mistake() -> None:
     assert "call-cycle" in ran.stderr
 
 
+def test_a_folder_without_a_drill_is_told_what_it_lacks(tmp_path: Path) -> None:
+    """Whoever begins a drill of their own is told which file is missing."""
+    ran = agentgate("drill", "run", str(tmp_path))
+    assert ran.returncode == 2
+    assert "has no drill.toml" in ran.stderr
+
+
 @pytest.mark.parametrize("name", ["mutual-wait"])
 def test_a_drill_runs_with_real_processes(name: str, tmp_path: Path) -> None:
     """J4: the same drill and the same bars in real time, with a gate and agents of its own, whatever

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from agentgate.chaos.drill import Run, drills
-from agentgate.cli.drill.show import number, run_simulated
+from agentgate.chaos.figures import as_text
+from agentgate.cli.drill.show import run_simulated
 
 HEAD = "| figure | before | after | bar | |\n|---|---|---|---|---|\n"
 
@@ -15,6 +16,6 @@ def compared(names: list[str]) -> str:
     figures = [run_simulated(found, run, found.drill.seed).figures for run in runs]
     lines = [HEAD]
     for bar in found.drill.all_bars():
-        values = " | ".join(number(one.get(bar.figure, 0.0)) for one in figures)
+        values = " | ".join(as_text(bar.figure, one.get(bar.figure, 0.0)) for one in figures)
         lines.append(f"| `{bar.figure}` | {values} | {bar.run} {bar.text} | {bar.meaning} |\n")
     return "".join(lines)

@@ -95,3 +95,25 @@ def test_open_calls_are_bounded() -> None:
             assert (await call).status == 200
 
     play(story)
+
+
+def test_an_agent_at_work_that_forgets_the_unit_token_is_noticed() -> None:
+    """A7, D1: what it calls cannot be assigned; with the token of its unit there is nothing to notice."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            bank = WirePeer(platform, "bank", skills=SKILLS).connect()
+            caller = HttpCaller(platform, Identity(name="bank", scopes=frozenset({"agent:bank"})))
+            await caller.post({**READ, "target": "nobody"})
+            shop = WirePeer(platform, "shop").connect().call("bank", "pay", "o1")
+            unit = await bank.next()
+            await caller.post({**READ, "target": "nobody"}, agentgate_unit_token=unit.params.token)
+            assert platform.gateway.findings.of("default") == []
+            await caller.post({**READ, "target": "nobody"})
+            [finding] = platform.gateway.findings.of("default")
+            assert (finding.kind, finding.subject) == ("unlinked_calls", "bank")
+            assert finding.evidence == {"target": "nobody", "task_type": "look"}
+            bank.answer(unit, "paid")
+            assert (await shop).ok
+
+    play(story)

@@ -186,6 +186,8 @@ def test_a_call_without_a_token_is_attributed_or_marked() -> None:
             assert [(span.unit, span.linked) for span in linked] == [(first.unit, True)]
             [unlinked] = [span for span in await _all_spans(platform) if span.target == "nobody"]
             assert (unlinked.unit, unlinked.linked) == ("", False)
+            [finding] = platform.gateway.findings.of("default")
+            assert (finding.kind, finding.subject, finding.count) == ("unlinked_calls", "bank", 1)
 
     play(story)
 

@@ -12,6 +12,8 @@ from typing import Literal
 
 from msgspec import Struct
 
+from agentgate.chaos.figures import as_text
+
 Figures = Mapping[str, float | None]
 
 
@@ -33,9 +35,9 @@ class Bar(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def text(self) -> str:
         """The bound, as people write it."""
         if self.at_least == self.at_most:
-            return f"= {self.at_least:g}"
+            return f"= {as_text(self.figure, self.at_least)}"
         bounds = (("≥", self.at_least), ("≤", self.at_most))
-        return ", ".join(f"{sign} {bound:g}" for sign, bound in bounds if bound is not None)
+        return ", ".join(f"{sign} {as_text(self.figure, bound)}" for sign, bound in bounds if bound is not None)
 
     def holds(self, value: float | None) -> bool:
         """Whether this value is within the bound."""

@@ -21,6 +21,7 @@ from agentgate.errors import CODES
 GATE = frozenset({"circles", "circles_resolved", "named_within_s", "longest_wait_s", "rest_after_s"})
 OF_LOAD = frozenset({"calls", "answered", "p95_s", "longest_s", "open_max", "again.longest_s"})
 P95 = 0.95
+MANY = 1_000  # from here on a fraction says nothing
 
 
 class Made(Struct, frozen=True, kw_only=True):
@@ -52,6 +53,21 @@ def is_figure(name: str, loads: Iterable[str]) -> bool:
     if not rest:
         return load in GATE
     return load in loads and (rest in OF_LOAD or rest.removeprefix("again.") in CODES)
+
+
+def is_share(name: str) -> bool:
+    """Whether this figure of a load is a share of its calls, from 0 to 1."""
+    rest = name.partition(".")[2]
+    return rest == "answered" or rest.removeprefix("again.") in CODES
+
+
+def as_text(name: str, value: float | None) -> str:
+    """A figure as people read it."""
+    if value is None:
+        return "-"
+    if is_share(name):
+        return f"{value * 100:.3g} %"
+    return f"{value:,.0f}" if value >= MANY else f"{value:,.3g}"
 
 
 def figures_of(

@@ -40,6 +40,10 @@ class Scene(Protocol):
         ...
 
 
+def _nobody(_: str) -> None:
+    """Nobody wants to hear how far it is."""
+
+
 class Rehearsed(Struct, frozen=True):
     """What came of one run."""
 
@@ -47,9 +51,9 @@ class Rehearsed(Struct, frozen=True):
     findings: list[Finding]
 
 
-async def rehearse(drill: Drill, scene: Scene, draw: Draw) -> Rehearsed:
-    """One run. Ends when every call has ended, which is at its deadline at the latest."""
-    run = _Rehearsal(drill, scene)
+async def rehearse(drill: Drill, scene: Scene, draw: Draw, tell: Callable[[str], None] = _nobody) -> Rehearsed:
+    """One run. Ends when every call has ended, which is at its deadline at the latest; `tell` hears of each phase."""
+    run = _Rehearsal(drill, scene, tell)
     async with asyncio.TaskGroup() as watching:
         watch = watching.create_task(run.watch())
         await run.make_calls(draw)
@@ -66,7 +70,8 @@ async def rehearse(drill: Drill, scene: Scene, draw: Draw) -> Rehearsed:
 
 
 class _Rehearsal:
-    def __init__(self, drill: Drill, scene: Scene) -> None:
+    def __init__(self, drill: Drill, scene: Scene, tell: Callable[[str], None]) -> None:
+        self._tell = tell
         self.made: list[Made] = []
         self.named_at: list[float] = []
         self.totals = Totals()
@@ -82,7 +87,10 @@ class _Rehearsal:
                     calls.create_task(self._call(load, number, at_s))
                     if load.again_after_s is not None:
                         calls.create_task(self._call(load, number, at_s + load.again_after_s, again=True))
-            await asyncio.sleep(self._drill.lasts_s)
+            for phase, seconds in self._drill.phases.items():
+                self._tell(f"{phase}, {seconds:g} s ...")
+                await asyncio.sleep(seconds)
+            self._tell("until the last call has ended ...")
 
     async def watch(self) -> None:
         while True:

@@ -83,6 +83,12 @@ KINDS: Final[dict[str, Kind]] = {
         "belongs in a handler that is not async, or in a thread; one blocked handler holds up all others of its "
         "process.",
     ),
+    "unlinked_calls": Kind(
+        "an agent that has units open makes calls, and nobody can tell by which of them",
+        "`target` and `task_type` of the last such call",
+        "Send the header `agentgate-unit-token` of the request that is worked on along with each call that is made for "
+        "it (with our SDK: call through `ctx`). Without it no circle and no loop is seen that leads through the call.",
+    ),
     "instance_name_shared": Kind(
         "several processes say they are the same instance, and take each other's connection, or registration by HTTP, "
         "over again and again",

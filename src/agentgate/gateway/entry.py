@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agentgate.model.link import CallParams
     from agentgate.ports.clock import Chance, Clock
     from agentgate.ports.routes import Routes
+    from agentgate.runtime.reporter import Reporter
 
 PRIORITY_MAX: Final = 9
 TIMEOUT_MS_MAX: Final = 86_400_000  # a day
@@ -51,6 +52,7 @@ class Entry:
         units: Units,
         locks: Locks,
         options: CallOptions,
+        findings: Reporter,
     ) -> None:
         self._clock = clock
         self._chance = chance
@@ -60,6 +62,7 @@ class Entry:
         self._units = units
         self._locks = locks
         self._options = options
+        self._findings = findings
 
     def read(
         self,
@@ -76,6 +79,10 @@ class Entry:
         now = self._clock.now()
         speaker = qualified(tenant, caller)
         came_from = self._guard.attribute(self._tokens, params.token, params.traceparent, speaker, instance)
+        if not came_from.linked or (not instance and not params.token and self._has_units(tenant, caller)):
+            self._findings.report(
+                "unlinked_calls", caller, tenant=tenant, target=params.target, task_type=params.task_type
+            )
         deadline = self._deadline(params, tenant, came_from.parent_unit, now)
         own_s = 0.0 if params.timeout_ms is None else seconds_of(params.timeout_ms)
         priority = PRIORITY_BY_TIER[tier] if params.priority is None else params.priority
@@ -110,6 +117,11 @@ class Entry:
         if refusal is None and params.effect == "write" and came_from.parent_unit:
             refusal = self._locks.lost_by(came_from.parent_unit)
         return Passage(call, self._clock.wall(), refusal)
+
+    def _has_units(self, tenant: str, caller: str) -> bool:
+        """Whether a caller over HTTP, of whose calls none is known by its process, is an agent at work."""
+        route = self._routes.resolve(tenant, caller)
+        return route is not None and any(self._units.of_instance(instance) for instance in route.instances)
 
     def _deadline(self, params: CallParams, tenant: str, parent_unit: str, now: float) -> float:
         if params.timeout_ms is not None:

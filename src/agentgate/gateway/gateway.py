@@ -107,16 +107,7 @@ class Gateway(Service):
         self._id_prefix = f"{lifetime.epoch:x}{chance.token_hex(ID_PREFIX_BYTES)}"
         self._ids = 0
         self.pipeline = Pipeline(self._parts(spans, schemas))
-        self._entry = Entry(
-            clock=clock,
-            chance=chance,
-            routes=routes,
-            guard=policies.guard,
-            tokens=policies.tokens,
-            units=self.units,
-            locks=policies.locks,
-            options=options.calls,
-        )
+        self._entry = self._make_entry()
         self._lock_service = self._make_lock_service()
         self._rejoin = Rejoin(
             units=self.units,
@@ -214,6 +205,19 @@ class Gateway(Service):
             counters=self.counters,
             options=self.options.calls,
             answers_early=self.options.mechanisms.get("idempotency") == "observe",
+        )
+
+    def _make_entry(self) -> Entry:
+        return Entry(
+            clock=self._clock,
+            chance=self._chance,
+            routes=self._routes,
+            guard=self.policies.guard,
+            tokens=self.policies.tokens,
+            units=self.units,
+            locks=self.policies.locks,
+            options=self.options.calls,
+            findings=self.findings,
         )
 
     def _make_waits(self) -> UnitWaits:

@@ -1,4 +1,4 @@
-"""Reads the running gate over HTTP, as anybody may: `/metrics`, `/v1/agents`, `/v1/breakers`."""
+"""Reads the running gate over HTTP, as anybody may: `/metrics`, `/v1/agents`, `/v1/breakers`, `/v1/waits`."""
 
 from __future__ import annotations
 
@@ -67,6 +67,11 @@ class Gauges:
         """What it has noticed."""
         listed: list[dict[str, Any]] = json.loads(await self._get("/v1/findings"))["findings"]
         return listed
+
+    async def wait_graph(self) -> str:
+        """The mode in which it looks for circles of waits."""
+        mode: str = json.loads(await self._get("/v1/waits?limit=1"))["mode"]
+        return mode
 
     async def counts(self) -> Counts:
         """The totals, now."""

@@ -18,6 +18,7 @@ class Result:
     seconds: float
     seed: int
     faults: bool
+    wait_graph: str = "enforce"  # the mode of the gate that was run
 
     @property
     def holds(self) -> bool:
@@ -56,6 +57,7 @@ class Result:
             "agents": counts.agents,
             "seed": self.seed,
             "faults": "on" if self.faults else "off",
+            "wait_graph": self.wait_graph,
         }
 
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import agentgate
 from agentgate import Gate
@@ -23,12 +23,19 @@ from agentgate.cli.demo.judge import judge, read_effects
 from agentgate.cli.demo.plan import Plan, make_plan, read_orders
 from agentgate.cli.demo.result import Result
 from agentgate.cli.demo.story import Story
+from agentgate.core.deadlocks import How
 
 AGENTS: Final = ("intent", "order", "stock", "review", "notify", "marketing", "chit_chat", "sentiment")
 EFFECTS: Final = "effects.sqlite"
 TROUBLE: Final = "trouble"
 WATCH_EVERY_S: Final = 0.5
 CLOCK: Final = SystemClock()
+CIRCLES: Final[dict[How, str]] = {
+    "refused": "the first circle of waits is refused where it would close",
+    "confirmed": "the first circle of waits is found, and one in it gives way",
+    "would_refuse": "the first circle of waits closes, and nobody opens it",
+    "would_confirm": "the first circle of waits is found, and nobody opens it",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +68,7 @@ async def run_demo(wish: Wish, story: Story, folder: Path) -> Result:
     async with _crew(wish, story, folder, example) as crew:
         await _work(plan, story, folder, crew)
         counts = await crew.gauges.counts()
+        wait_graph = await crew.gauges.wait_graph()
         story.tell("every order has its answer; stopping")
     return Result(
         verdict=judge(story.endings.values(), wish.orders, read_effects(folder / EFFECTS)),
@@ -68,6 +76,7 @@ async def run_demo(wish: Wish, story: Story, folder: Path) -> Result:
         seconds=story.seconds,
         seed=wish.seed,
         faults=wish.faults,
+        wait_graph=wait_graph,
     )
 
 
@@ -130,10 +139,23 @@ async def _crew(wish: Wish, story: Story, folder: Path, example: Path) -> AsyncI
 
 
 async def _watch(gauges: Gauges, story: Story) -> None:
-    """Keep the picture of the gate fresh; a missed look does no harm."""
+    """Keep the picture of the gate fresh, and tell of the first circle; a missed look does no harm."""
+    is_told = False
     while True:
         with contextlib.suppress(OSError, http.client.HTTPException):
             story.counts = await gauges.counts()
+            if story.counts.deadlocks_found and not is_told and (circle := first_circle(await gauges.findings())):
+                story.tell(circle)
+                is_told = True
             story.breakers = await gauges.breakers()
             story.instances = await gauges.instances()
         await asyncio.sleep(WATCH_EVERY_S)
+
+
+def first_circle(findings: list[dict[str, Any]]) -> str:
+    """What the gate did about the circle of waits that it noticed first; empty: it has noticed none."""
+    circles = [finding for finding in findings if finding["kind"] == "deadlock"]
+    if not circles:
+        return ""
+    first = min(circles, key=lambda finding: finding["first_seen"])
+    return f"{CIRCLES[first['evidence']['how']]}: {first['subject']}"

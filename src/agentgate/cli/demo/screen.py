@@ -44,8 +44,9 @@ def picture(story: Story) -> RenderableType:
 def summary(result: Result) -> RenderableType:
     """The figures, each with its meaning."""
     figures = result.as_json()
+    mode = "" if result.wait_graph == "enforce" else f", wait_graph: {result.wait_graph}"
     table = Table(
-        title=f"{result.verdict.orders} orders, seed {result.seed}, faults {figures['faults']}",
+        title=f"{result.verdict.orders} orders, seed {result.seed}, faults {figures['faults']}{mode}",
         box=None,
         show_header=False,
         title_justify="left",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,7 @@ import structlog
 
 from agentgate.chaos.bars import Judged, judge
 from agentgate.chaos.drill import FILE, Found, Run, drills, read_drill
+from agentgate.chaos.figures import as_text
 from agentgate.chaos.rehearsal import Rehearsed, rehearse
 from agentgate.cli import exits
 from agentgate.cli.demo.crew import CrewProblem
@@ -41,9 +42,8 @@ def show_run(name: str, seed: int | None, *, compare: bool, live: bool, as_json:
     wanted: tuple[Run, ...] = ("before", "after") if compare else ("after",)
     runs: dict[Run, Rehearsed] = {}
     for run in wanted:
-        if live and not as_json:
-            say(f"{run}: {found.drill.lasts_s:.0f} s, and until the last call has ended ...")
-        runs[run] = run_live(found, run, seed) if live else run_simulated(found, run, seed)
+        tell = (lambda _: None) if as_json else partial(_tell, run)
+        runs[run] = run_live(found, run, seed, tell) if live else run_simulated(found, run, seed)
     judged = judge(found.drill.all_bars(), {run: came_of.figures for run, came_of in runs.items()})
     holds = all(one.holds for one in judged)
     if as_json:
@@ -67,18 +67,25 @@ def run_simulated(found: Found, run: Run, seed: int) -> Rehearsed:
     return run_virtual(main)
 
 
-def run_live(found: Found, run: Run, seed: int) -> Rehearsed:
-    """One run with real processes."""
+def run_live(found: Found, run: Run, seed: int, tell: Callable[[str], None]) -> Rehearsed:
+    """One run with real processes; `tell` hears what it is at, as that takes time."""
     from agentgate.cli.drill.live import live
 
     async def main() -> Rehearsed:
+        tell("starting a gate and the agents ...")
         async with live(found, run) as scene:
-            return await rehearse(found.drill, scene, partial(draw, seed))
+            return await rehearse(found.drill, scene, partial(draw, seed), tell)
 
     try:
         return asyncio.run(main())
     except CrewProblem as problem:
-        raise CommandError(f"the drill could not be run: {problem}") from None
+        for line in str(problem).splitlines():
+            say(line)
+        raise CommandError("the drill could not be run; why is above") from None
+
+
+def _tell(run: Run, what: str) -> None:
+    say(f"{run}: {what}")
 
 
 def _keep_logs_out() -> None:
@@ -94,6 +101,8 @@ def _found(name: str) -> Found:
     folder = Path(name).resolve()
     if (folder / FILE).is_file():
         return read_drill(folder)
+    if folder.is_dir():
+        raise CommandError(f"the folder {name} has no {FILE}, which says what the drill is", exits.MISUSED)
     raise CommandError(
         f"there is no drill {name!r}; there are: {', '.join(known)}, or a folder with a {FILE}", exits.MISUSED
     )
@@ -123,16 +132,15 @@ def _print(found: Found, runs: Runs, judged: list[Judged]) -> None:
     print()
     names = dict.fromkeys(name for came_of in runs.values() for name in came_of.figures)
     columns = {name: [came_of.figures.get(name) for came_of in runs.values()] for name in names}
-    rows = [(name, *map(number, values)) for name, values in columns.items() if any(v is not None for v in values)]
+    rows = [
+        (name, *(as_text(name, value) for value in values))
+        for name, values in columns.items()
+        if any(v is not None for v in values)
+    ]
     print_table(("FIGURE", *(run.upper() for run in runs)), rows)
     print()
     verdicts = [
-        (one.figure, one.run, number(one.value), one.bar, "holds" if one.holds else "MISSED", one.meaning)
+        (one.figure, one.run, as_text(one.figure, one.value), one.bar, "holds" if one.holds else "MISSED", one.meaning)
         for one in judged
     ]
     print_table(BARS, verdicts)
-
-
-def number(value: float | None) -> str:
-    """As people read it."""
-    return "-" if value is None else f"{value:,.3g}"
