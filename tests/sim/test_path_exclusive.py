@@ -131,7 +131,7 @@ def test_a_chain_does_not_wait_for_its_own_key() -> None:
             refused = await depot.call("depot", "cancel", "o1", None, token=unit.params.token)
             assert refused.error is not None
             assert (refused.code, refused.error.sent) == ("deadlock", False)
-            assert "depot.ship(o1) > depot.ship(o1)" in refused.error.detail
+            assert "depot.ship(o1): queues for its exclusive key > depot.ship(o1)" in refused.error.detail
             other = depot.call("depot", "cancel", "o2", None, token=unit.params.token)
             depot.answer(await depot.next(), "cancelled")
             assert (await other).ok
