@@ -92,12 +92,12 @@ def test_what_was_kept_goes_back_when_its_owner_gives_up() -> None:
 def test_a_time_out_says_who_is_in_the_way() -> None:
     """D8: whoever waited in vain is told for what, how long, and who has it."""
     locks = locks_of()
-    asked(locks, "stock", unit="u-1", owner="order_agent")
+    asked(locks, "stock", unit="u-1", owner="order_agent", work="confirm(o1)")
     asked(locks, "stock", now=1.0, unit="", owner="desk", deadline=9.0)
     asked(locks, "stock", "tax", now=2.0, deadline=4.0)
     [(_, problem)] = locks.tick(4.0)
     assert problem is not None
-    assert problem.detail == "waited 2.0 s for 'stock': unit u-1 of order_agent has it, for 4.0 s"
+    assert problem.detail == "waited 2.0 s for 'stock': order_agent.confirm(o1) (unit u-1) has it, for 4.0 s"
     assert not problem.sent
     shared = asked(locks, "paper", mode="shared")
     asked(locks, "paper", unit="", owner="desk", deadline=50.0)

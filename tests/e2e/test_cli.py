@@ -193,7 +193,7 @@ def test_serve_run_call_and_look(tmp_path: Path) -> None:
             done = agentgate("call", "stock", "reserve", "order_1", '"A-7"', "--url", url)
             assert (done.returncode, json.loads(done.stdout)) == (0, "shelf of A-7, version 1")
             done = agentgate("call", "skill:reserve", "reserve", "order_2", "-", "--url", url, "--json", stdin='"B"')
-            assert json.loads(done.stdout) == {"status": "done", "value": "shelf of B, version 1"}
+            assert json.loads(done.stdout) == {"status": "done", "value": "shelf of B, version 1", "degraded": False}
             done = agentgate("call", "stock", "reserve", "order_3", '"none"', "--url", url, "--json")
             assert done.returncode == 1
             assert json.loads(done.stdout)["error"]["code"] == "rejected"

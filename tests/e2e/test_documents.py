@@ -50,7 +50,8 @@ def test_the_first_tutorial(tmp_path: Path) -> None:
 
         running.err.until("stock_agent | stock_agent: connected to")  # its successor, not the report of the crash
         add_what_the_page_adds(page, tmp_path)
-        running.err.until("handles reserve, check:reserve")
+        running.err.until("its files have changed")
+        running.err.until("stock_agent | stock_agent: connected to")
         kill_in_the_middle(lines[checked].command, lines[checked].output, tmp_path, environ, running)
         follow(lines[checked + 1 :], tmp_path, environ)
         assert running.stop(signal.SIGINT) == 0

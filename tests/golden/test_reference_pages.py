@@ -33,6 +33,9 @@ Every error has a `code`, says what kind of `fault` it was, whether the request 
 it), whether a `retry` of the same request can help (`after` some time, or `never`), and carries an `advice` that a
 person or an LLM agent can act on. The gate has retried what could be cured: never loop over an error.
 
+The table has the usual advice. Where an error has a cause of its own, so has its advice: that of `needs_human`, say,
+depends on whether news did not come, a promise was broken, a unit gave way to a circle, or one hangs and still runs.
+
 This page is made from the table in `agentgate/errors.py`.
 
 | code | meaning | fault | retry | HTTP | advice |

@@ -112,7 +112,9 @@ GATE_TO_AGENT = (
     Response("c2", failure("breaker_open", retry_after_s=9.5, detail="stock_agent is failing")),
     Response("c4", Outcome(value="later", degraded=True, key="shop:reserve:o2:run")),
     Response("w1", Outcome(value={"n": 2})),
-    Response("w2", failure("promise_broken", sent=True, detail="review has ended its work on 'o1' without it")),
+    Response(
+        "w2", failure("promise_broken", sent=True, detail="review has ended its work on 'o1' without saying `done`")
+    ),
     Response("s1", Outcome()),
     Response("c3", Outcome(value=1, replayed=True, first_seen_at=1_800_000_000.0, key="shop:reserve:o1:run")),
     Response(

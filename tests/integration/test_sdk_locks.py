@@ -225,3 +225,22 @@ async def test_a_unit_that_is_over_takes_no_locks() -> None:
     assert isinstance(answer, Answer)
     with pytest.raises(CallFailed, match="lease_lost"):
         kept[0].lock("a")
+
+
+@pytest.mark.filterwarnings("ignore:ctx.lock was neither")
+def test_an_async_handler_is_told_to_wait_for_locks() -> None:
+    """I3: `with` would block the loop; the error says what to write."""
+    with pytest.raises(TypeError, match="use `async with"), Context.fake().lock("stock"):
+        pass
+
+
+def forget(_: object) -> None:
+    """As a line that has no `await`."""
+
+
+def test_a_lock_that_nobody_takes_is_complained_of() -> None:
+    """I3: as Python complains of a coroutine that nobody awaits."""
+    with pytest.warns(RuntimeWarning, match="the lock 'stock' is not held"):
+        Context.fake().lock("stock")
+    with pytest.warns(RuntimeWarning, match="coroutine 'ctx.wait_for' was never awaited"):
+        forget(Context.fake().wait_for("news"))

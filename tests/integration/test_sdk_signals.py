@@ -239,3 +239,15 @@ def test_promises_are_a_list_of_names(promises: Any) -> None:
     """4.4: a single string would be one promise for every letter."""
     with pytest.raises(ConfigError, match="promises is a list of names of signals"):
         Agent("a").handles("t", promises=promises)
+
+
+@virtual
+async def test_no_receiver_is_everybody() -> None:
+    """I3: `to=None` and `from_agent=None` name nobody in particular; a value that is too large names its setting."""
+    context = Context.fake({"news": 1})
+    await context.signal("news", to=None)
+    assert await context.wait_for("news", from_agent=None) == 1
+    assert context.signals[0].to == ""
+    with pytest.raises(CallFailed, match=r"the value of signal `news`: .*`signals.value_bytes_max`") as refused:
+        await context.signal("news", value="x" * 300_000)
+    assert refused.value.code == "too_large"

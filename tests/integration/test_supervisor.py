@@ -210,3 +210,27 @@ async def test_a_killed_agent_is_started_again(tmp_path: Path, number: signal.Si
         await story.until(lambda story: len(story.lines) == 2)
     assert story.whats("victim")[:3] == ["started", "crashed", "started"]
     assert story.events[1].detail.startswith(f"was killed by {number.name} after ")
+
+
+@pytest.mark.parametrize(
+    ("handler", "says"),
+    [
+        ("def take(order, ctx: Context): ...", "is not async: its second parameter is a SyncContext, not a Context"),
+        (
+            "async def take(order, ctx: SyncContext): ...",
+            "is async: its second parameter is a Context, not a SyncContext",
+        ),
+    ],
+    ids=["sync", "async"],
+)
+@realtime
+async def test_a_wrong_handler_is_one_line_and_no_crash(tmp_path: Path, handler: str, says: str) -> None:
+    """I3: a setting is wrong, which starting again does not cure; the line names the handler and its file."""
+    text = f"from agentgate import *\nagent = Agent('a')\n@agent.handles('reserve')\n{handler}\nagent.run()\n"
+    story = Story()
+    async with supervisor_of(story, [script(tmp_path, "stock", text)]) as supervisor:
+        await asyncio.wait_for(supervisor.ended.wait(), 30)
+        assert supervisor.is_refused
+    assert story.whats("stock") == ["started", "gave_up"]
+    assert story.events[-1].more["exit_code"] == 78
+    assert [line for _, _, line in story.lines] == [f"handler `take` of `reserve` (stock.py:3) {says}"]

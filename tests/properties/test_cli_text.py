@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from agentgate.cli import exits
-from agentgate.cli.agents import seconds_of
-from agentgate.cli.call import PAYLOAD_BYTES_MAX, read_payload
+from agentgate.cli.agents import seconds_of, skills_of
+from agentgate.cli.call import PAYLOAD_BYTES_MAX, read_payload, show_answer
 from agentgate.cli.chains import trees_of
 from agentgate.cli.dev import names_to_reload
 from agentgate.cli.exits import CommandError
@@ -22,7 +23,7 @@ from agentgate.cli.output import cell, shown
 from agentgate.cli.supervisor import Supervisor
 from agentgate.cli.wait_trees import shown_picture
 from agentgate.cli.wait_trees import trees_of as wait_trees_of
-from agentgate.model import Party, StandingKnot, Wait, WaitPicture
+from agentgate.model import Outcome, Party, StandingKnot, Wait, WaitPicture
 
 
 def span(span_id: str, parent_id: str = "", **more: Any) -> dict[str, Any]:
@@ -235,3 +236,19 @@ def test_names_in_waits_are_never_markup(name: str) -> None:
     assert "\x1b" not in text
     for said in ("circle of waits, suspected", "(3 units in all)", "look", "switched off", "only the first 1 waits"):
         assert said in text
+
+
+def test_a_degraded_answer_is_shown_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """F6: people get a line beside the value, programs a field."""
+    show_answer(Outcome(value="later", degraded=True), as_json=False)
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == "later"
+    assert shown.err.startswith("degraded: ")
+    show_answer(Outcome(value="later", degraded=True), as_json=True)
+    assert json.loads(capsys.readouterr().out) == {"status": "done", "value": "later", "degraded": True}
+
+
+def test_checks_and_degraded_handlers_are_no_skills_for_people() -> None:
+    """I1: what only the gate calls is not listed among what an agent can do."""
+    offered = [{"task_type": name} for name in ("reserve", "check:reserve", "degraded:reserve", "count")]
+    assert skills_of({"skills": offered}) == ["reserve", "count"]

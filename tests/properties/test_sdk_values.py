@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgate.core.payload import PayloadOptions, decode
-from agentgate.errors import CallFailed, ConfigError, Rejected, TryLater, WireError
+from agentgate.errors import CODES, CallFailed, ConfigError, Rejected, TryLater, WireError
 from agentgate.model import failure
 from agentgate.model.card import Skill
 from agentgate.sdk.answers import InputDefect, error_answer, safe_text
@@ -192,6 +192,21 @@ def test_the_table_of_ends(  # the columns of the table in sdk.answers
     problem = error_answer(error, stopped=stopped).error
     assert problem is not None
     assert (problem.code, problem.fault, problem.sent, problem.retry_after_ms) == (code, fault, sent, after_ms)
+
+
+def test_what_waited_in_vain_has_the_advice_of_its_cause() -> None:
+    """I3: `needs_human` has several causes, and each its own way out; the one of further down is passed on."""
+    theirs = failure("needs_human", advice="ask Ada").error
+    assert theirs is not None
+    for error, says in (
+        (waited("deadlock"), "It gave way"),
+        (waited("promise_broken"), "The signal will not come"),
+        (waited("needs_human"), CODES["needs_human"].advice),
+        (call_failed(theirs), "ask Ada"),
+    ):
+        problem = error_answer(error, stopped=False).error
+        assert problem is not None
+        assert problem.advice.startswith(says)
 
 
 def test_a_rejection_may_carry_details() -> None:

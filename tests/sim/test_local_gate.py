@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from agentgate.errors import CallFailed, Rejected, TryLater
+from agentgate.model.outcome import Outcome
 from agentgate.sdk.agent import Agent
 from agentgate.sdk.context import Context
 from agentgate.testing.local_gate import AgentFault, local_gate
@@ -210,3 +211,47 @@ def test_misspelt_names_are_told_apart_from_absent_ones() -> None:
                 await gate.call("bank", "confirm", payload={}, effect="read")
 
     run_virtual(main)
+
+
+def test_a_degraded_answer_can_be_told_from_one(caplog: pytest.LogCaptureFixture) -> None:
+    """F6: it comes as any other value, with a line in the log; who asks for the `Outcome` sees that it is degraded."""
+    printer, desk = Agent("printer"), Agent("desk")
+
+    @printer.handles("label", timeout_s=2.0)
+    async def label(_: Any, ctx: Context) -> str:
+        await asyncio.sleep(25)
+        return "label"
+
+    @printer.degraded("label")
+    async def later(_: Any) -> str:
+        return "comes later"
+
+    @desk.handles("pack")
+    async def pack(_: Any, ctx: Context) -> list[Any]:
+        whole = await ctx.call("printer", "label", ctx.business_key, returns=Outcome)
+        return [whole.value, whole.degraded]
+
+    async def story() -> None:
+        async with local_gate(printer, desk) as gate:
+            assert await gate.call("desk", "pack", "o1") == ["comes later", True]
+            assert (
+                caplog.messages.count(
+                    "printer.label(o1): answered by its degraded handler; its effect may still happen"
+                )
+                == 1
+            )
+            assert await gate.call("printer", "label", "o2") == "comes later"
+
+    run_virtual(story)
+
+
+def test_a_script_may_degrade() -> None:
+    """F6: a handler's branch for a degraded answer can be tested without a gate."""
+
+    async def story() -> None:
+        ctx = Context.fake({"label": Outcome(value="later", degraded=True), "weigh": 2})
+        label = await ctx.call("printer", "label", "o1", returns=Outcome)
+        assert (label.value, label.degraded) == ("later", True)
+        assert not (await ctx.call("scales", "weigh", "o1", returns=Outcome)).degraded
+
+    run_virtual(story)

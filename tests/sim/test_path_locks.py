@@ -111,7 +111,7 @@ def test_waiting_ends_in_time() -> None:
             [outcome, *_] = await asyncio.gather(*waits)
             assert outcome.error is not None
             assert (outcome.code, outcome.error.sent) == ("deadline_exceeded", False)
-            assert f"for 'stock': unit {holder.unit} of bank has it" in outcome.error.detail
+            assert f" (unit {holder.unit}) has it" in outcome.error.detail
             assert all(6.79 < end < 9.21 for end in ends)
             assert max(ends) - min(ends) > 0.5
             assert (await default).code == "deadline_exceeded"

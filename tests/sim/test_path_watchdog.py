@@ -8,6 +8,7 @@ import pytest
 
 from agentgate.adapters.memory.store import MemoryStore
 from agentgate.core.policy import Mode
+from agentgate.gateway.watching import STILL_RUNS
 from tests.sim.late_units import LOOK, answer_all, child, forgotten, found, key_of, switched, team
 from tests.sim.wire_peer import WirePeer, gate, play
 
@@ -27,13 +28,14 @@ def test_a_stuck_write_needs_a_human_and_still_settles_its_key() -> None:
             assert outcome.error is not None
             assert (outcome.code, outcome.error.sent, outcome.error.retry) == ("needs_human", True, "never")
             assert "no progress for 9." in outcome.error.detail
+            assert outcome.error.advice == STILL_RUNS
             assert (await again).code == "needs_human", "whoever joined is not left waiting"
             assert agent.told("probe") == [{"units": [unit.unit]}]
             assert [told["kind"] for told in agent.told("stop")] == ["expire"]
             [finding] = found(platform, "stuck_unit")
             assert (finding.subject, finding.evidence["health"]) == ("agent.pay", "running")
             meanwhile = await shop.call("agent", "pay", "o1")
-            assert (meanwhile.code, "running as" in str(meanwhile.error)) == ("in_progress", True)
+            assert (meanwhile.code, "running as agent.pay(o1), unit" in str(meanwhile.error)) == ("in_progress", True)
             known = await platform.gateway.known_calls.find(key_of("o1"), loop.time() + 5)
             assert known is not None
             assert known.outcome is not None

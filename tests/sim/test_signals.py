@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agentgate import CallFailed, Context, TryLater
+from agentgate.sdk.answers import WAITED_IN_VAIN
 from agentgate.testing import LocalGate
 from tests.sim.news_kit import agent_of, gate_of, now, refused, resting_in
 from tests.sim.wire_peer import play
@@ -85,7 +86,8 @@ def test_a_mutual_wait_ends_needing_a_human(task_type: str) -> None:
             again = await refused(gate.call("order", "confirm", "o1"))
             assert (again.code, now()) == ("needs_human", ends[1])
             if task_type == "review":
-                assert again.detail == "reviewer has ended its work on 'o1' without it"
+                assert again.detail == "reviewer has ended its work on 'o1' without saying `finished`"
+                assert again.advice == WAITED_IN_VAIN["promise_broken"]
                 assert ends[0] == ends[1]
             else:
                 assert again.detail.startswith("reviewer did not say `finished` about 'o1' within 2")

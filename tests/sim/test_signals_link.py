@@ -195,7 +195,11 @@ def test_only_an_open_unit_of_the_process_waits_and_signals() -> None:
         ({"about": "x" * 201}, "bad_request", "`about` of the signal has 201 characters"),
         ({"to": " "}, "bad_request", "`to` of the signal is empty"),
         ({"name": 7}, "bad_request", "Expected `str`"),
-        ({"value": "x" * 101}, "too_large", "103 bytes; at most 100"),
+        (
+            {"value": "x" * 101},
+            "too_large",
+            "the value of the signal has 103 bytes; at most 100 are allowed (`signals.value_bytes_max`)",
+        ),
     ],
 )
 def test_what_is_no_proper_signal_is_refused(wrong: dict[str, Any], code: str, says: str) -> None:

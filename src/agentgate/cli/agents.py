@@ -13,6 +13,7 @@ from agentgate.cli import exits, gate_api
 from agentgate.cli.exits import CommandError
 from agentgate.cli.options import AsJson, Url
 from agentgate.cli.output import print_json, print_table, say
+from agentgate.model.card import served_type
 
 ABBREVIATED: Final = 6  # skills named in the table
 WAYS_MAX: Final = 2  # endpoints named in the table
@@ -170,8 +171,9 @@ def _row(agent: dict[str, Any]) -> tuple[object, ...]:
     )
     if (switched := agent.get("off")) is not None:
         state = f"off by {switched['by']}: {switched['reason']}" + (f" ({state})" if state else "")
-    named = _task_types(agent)[:ABBREVIATED]
-    more = len(agent["skills"]) - len(named)
+    skills = skills_of(agent)
+    named = skills[:ABBREVIATED]
+    more = len(skills) - len(named)
     handles = ", ".join(named) + (f", {more} more" if more > 0 else "")
     return agent["agent"], agent["tier"], len(agent["instances"]), state, _reached_by(agent), handles
 
@@ -189,6 +191,11 @@ def _reached_by(agent: dict[str, Any]) -> str:
     ways = list(dict.fromkeys(instance["endpoint"] or instance["kind"] for instance in agent["instances"]))
     more = len(ways) - WAYS_MAX
     return ", ".join(ways[:WAYS_MAX]) + (f", {more} more" if more > 0 else "")
+
+
+def skills_of(agent: dict[str, Any]) -> list[str]:
+    """What it can be asked for; its checks and degraded handlers are the gate's to call."""
+    return [name for name in _task_types(agent) if served_type(name) == name]
 
 
 def _task_types(agent: dict[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Final
@@ -15,6 +16,7 @@ from agentgate.cli.exits import CommandError
 from agentgate.cli.options import AsJson, Url
 from agentgate.cli.output import print_json, say
 from agentgate.errors import CallFailed, OutcomeUnknown
+from agentgate.model.outcome import Outcome
 
 PAYLOAD_BYTES_MAX: Final = 1_048_576  # no gate takes more
 
@@ -62,24 +64,26 @@ def call(  # noqa: PLR0913 - the options of a call
         "user": user,
     }
     try:
-        answer = asyncio.run(_call(url, target, task_type, business_key, value, options))
+        outcome = asyncio.run(_call(url, target, task_type, business_key, value, options))
     except CallFailed as error:
         _show_failure(error, as_json=as_json)
         raise typer.Exit(exits.UNKNOWN if isinstance(error, OutcomeUnknown) else exits.FAILED) from None
-    print_json({"status": "done", "value": answer} if as_json else answer)
+    show_answer(outcome, as_json=as_json)
 
 
 async def _call(
     url: str | None, target: str, task_type: str, business_key: str, payload: Any, options: dict[str, Any]
-) -> Any:
+) -> Outcome:
     from agentgate.sdk.credentials import credentials
     from agentgate.sdk.gate import Gate
     from agentgate.sdk.greeting import LinkRefused
 
+    logging.getLogger("agentgate").addHandler(logging.NullHandler())  # what it says, this command says itself
     name = None if credentials() else "cli"  # a token has a name of its own
     try:
         async with Gate(url, name=name) as gate:
-            return await gate.call(target, task_type, business_key, payload, **options)
+            outcome: Outcome = await gate.call(target, task_type, business_key, payload, returns=Outcome, **options)
+            return outcome
     except LinkRefused as refusal:
         raise CommandError(f"the gate refuses this command: {refusal}", exits.MISUSED) from None
 
@@ -108,6 +112,16 @@ def _read_file(path: Path) -> bytes:
             return file.read(PAYLOAD_BYTES_MAX + 1)
     except OSError as error:
         raise CommandError(f"cannot read {path}: {error.strerror}", exits.MISUSED) from None
+
+
+def show_answer(outcome: Outcome, *, as_json: bool) -> None:
+    """Print the value, and say so when it stands in for another."""
+    if as_json:
+        print_json({"status": "done", "value": outcome.value, "degraded": outcome.degraded})
+        return
+    print_json(outcome.value)
+    if outcome.degraded:
+        say("degraded: this is the answer of the degraded handler; the call itself has none yet, and may still happen")
 
 
 def _show_failure(error: CallFailed, *, as_json: bool) -> None:

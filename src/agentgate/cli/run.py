@@ -18,7 +18,7 @@ from agentgate.cli.exits import CommandError
 from agentgate.cli.options import AsJson, Url
 from agentgate.cli.output import say, shown
 from agentgate.cli.signals import stop_signal
-from agentgate.cli.supervisor import Event, Stream, Supervisor, SupervisorOptions
+from agentgate.cli.supervisor import EXIT_REFUSED, Event, Stream, Supervisor, SupervisorOptions
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE", help="Python files that run an agent each.")]
 TAIL_SHOWN: int = 5  # lines of a crash that are worth repeating among the output of others
@@ -30,21 +30,24 @@ def run(files: Files, url: Url = None, *, as_json: AsJson = False) -> None:
     A crashed agent is started again with back-off, one that asks for it (exit code 75) at once; after ten crashes in a
     row it is given up. SIGTERM or Ctrl-C lets every agent finish what it has in hand; a second one kills them.
     With --json, events are lines of JSON on standard output, and what agents print goes to standard error.
-    Exit codes: 0 every agent ended in good order, 1 one crashed for good or had to be killed.
+    Exit codes: 0 every agent ended in good order, 78 a setting of one is wrong or the gate refuses it, 1 one crashed
+    for good or had to be killed.
 
     Example: agentgate run stock_agent.py order_agent.py
     """
     check_files(files)
 
-    async def main() -> bool:
+    async def main() -> int:
         supervisor = make_supervisor(files, environment(url), as_json=as_json)
         stop = stop_signal(supervisor.kill)
         async with supervisor:
             await first_of(stop, supervisor.ended)
-        return supervisor.is_clean
+        failed = EXIT_REFUSED if supervisor.is_refused else exits.FAILED
+        return exits.DONE if supervisor.is_clean else failed
 
-    if not asyncio.run(main()):
-        raise typer.Exit(exits.FAILED)
+    code = asyncio.run(main())
+    if code:
+        raise typer.Exit(code)
 
 
 def check_files(files: Sequence[Path]) -> None:
@@ -89,7 +92,7 @@ async def first_of(*events: asyncio.Event) -> None:
 def tell_people(event: Event) -> None:
     """One line an event; a crash with its last words."""
     say(f"{event.agent}: {event.what.replace('_', ' ')}" + (f" ({event.detail})" if event.detail else ""))
-    if event.what in ("crashed", "gave_up"):
+    if event.what in ("crashed", "gave_up") and event.more.get("exit_code") != EXIT_REFUSED:  # that is one line
         for line in event.more.get("stderr", [])[-TAIL_SHOWN:]:
             say(f"    {line}")
 

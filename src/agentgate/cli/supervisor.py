@@ -96,6 +96,7 @@ class Child:
     crashes: int = 0
     wanted: bool = False  # a reload asks for a new process
     killed: bool = False
+    refused: bool = False  # a setting is wrong, or the gate refuses it: no supervisor of ours can help
     end: What | None = None  # it is not started again
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -134,6 +135,11 @@ class Supervisor(Service):
         """Whether every agent ended as it should."""
         return all(child.end in ("finished", "stopped") for child in self.children)
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether an agent was given up because a setting is wrong, or the gate refuses it."""
+        return any(child.refused for child in self.children)
+
     def reload(self, names: Iterable[str]) -> None:
         """Start these agents anew, also those that had ended; what is in hand is finished first."""
         for child in self.children:
@@ -168,7 +174,7 @@ class Supervisor(Service):
         goes_on = True
         while goes_on:
             self.ended.clear()
-            child.end, child.wanted, child.killed = None, False, False
+            child.end, child.wanted, child.killed, child.refused = None, False, False, False
             child.wake.clear()
             began = loop.time()
             code = await self._run_once(child)
@@ -195,7 +201,7 @@ class Supervisor(Service):
         more = {"exit_code": code, "ran_s": round(ran_s, 3), "again_in_s": again_s, "stderr": list(child.tail)}
         self._tell(Event(child.name, following.what, detail, more))
         if again_s is None:
-            child.end = following.what
+            child.end, child.refused = following.what, code == EXIT_REFUSED
             self._check_ended()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(again_s):
@@ -332,8 +338,7 @@ def exit_text(code: int, ran_s: float | None = None) -> str:
     """An exit as one says it."""
     if code < 0:
         how = f"was killed by {signal.Signals(-code).name}" if -code in set(signal.Signals) else f"got signal {-code}"
-    elif code == EXIT_REFUSED:
-        how = f"ended with exit code {code}: a setting is wrong, or the gate refuses it"
     else:
         how = f"ended with exit code {code}"
-    return how if ran_s is None else f"{how} after {ran_s:.1f} s"
+    why = ": a setting is wrong, or the gate refuses it" if code == EXIT_REFUSED else ""
+    return how + why if ran_s is None else f"{how} after {ran_s:.1f} s{why}"

@@ -61,6 +61,7 @@ class LockTicket(Struct, eq=False, kw_only=True):
     scope: LockScope = "message"
     unit: str = ""
     owner: str = ""  # the agent or client, as people know it
+    work: str = ""  # what its unit is about, as people know it: `task_type(business_key)`
     deadline: float = inf  # until when it waits
     since: float = 0.0  # since when it waits or is held
     state: LockState = "waiting"
@@ -73,6 +74,11 @@ class LockTicket(Struct, eq=False, kw_only=True):
     def waiting(self) -> bool:
         """Whether its deadline still matters (`core.alarms`)."""
         return self.state == "waiting"
+
+    @property
+    def holder(self) -> str:
+        """Who asks, as people know it: the agent and its work, with the unit's id; outside of any, its name alone."""
+        return f"{self.owner}.{self.work} (unit {self.unit})" if self.unit else self.owner
 
     @property
     def kept(self) -> tuple[str, ...]:

@@ -283,9 +283,8 @@ class Locks:
         why = "nothing is granted until those who held locks before the gate's restart are back"
         first = next(self._locks[name].before(ticket), None)
         if first is not None:
-            who = f"unit {first.unit} of {first.owner}" if first.unit else first.owner
             stands = "has it" if first in self._locks[name].has else "is ahead in line"
-            why = f"{who} {stands}, for {now - first.since:.1f} s"
+            why = f"{first.holder} {stands}, for {now - first.since:.1f} s"
         return problem("deadline_exceeded", detail=f"waited {now - ticket.since:.1f} s for {shown((name,))}: {why}")
 
     def _add(self, ticket: LockTicket, now: float) -> None:

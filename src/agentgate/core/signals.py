@@ -313,7 +313,8 @@ class SignalBook:
     def _broken(self, promises: Sequence[Promise]) -> list[SignalWait]:
         ended: list[SignalWait] = []
         for tenant, agent, name, about in promises:
-            outcome = failure("promise_broken", sent=True, detail=f"{agent} has ended its work on {about!r} without it")
+            detail = f"{agent} has ended its work on {about!r} without saying `{name}`"
+            outcome = failure("promise_broken", sent=True, detail=detail)
             waits = self._open.get((tenant, name, about), {}).values()
             ended += [self._end(wait, outcome) for wait in list(waits) if wait.from_agent == agent]
         return ended

@@ -1,7 +1,8 @@
 """What an agent's answer means: to the ledger an event, to the caller an outcome.
 
 Agents are not trusted with the gate's own words: of the codes only those that a handler may speak are taken over,
-anything else is an error of the handler. An answer that does not fit the declared schema is no answer (B4).
+anything else is an error of the handler. Their advice is taken over only for `needs_human`: they know what they have
+waited for. An answer that does not fit the declared schema is no answer (B4).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from agentgate.model import Call, LedgerEvent, Outcome, Problem, Record, failure
 from agentgate.model.link import Answer
 
 DETAIL_CHARS_MAX: Final = 2000
+ADVICE_CHARS_MAX: Final = 500
 RETRY_AFTER_MS_MAX: Final = 86_400_000  # a day; what asks for more is a mistake
 
 # The codes an agent may speak when its handler ran, and what each means to the ledger. A handler that was interrupted
@@ -62,7 +64,8 @@ def _judge_error(error: Problem, call: Call) -> tuple[LedgerEvent, Outcome]:
     # Running a repeatable skill again does no harm, so a raised error is not kept: the key is free for the next
     # attempt, or the next caller.
     event = "not_sent" if code == "handler_error" and call.repeatable else RAN[code]
-    return event, failure(code, sent=True, detail=detail)
+    advice = error.advice[:ADVICE_CHARS_MAX] if code == "needs_human" else ""
+    return event, failure(code, sent=True, detail=detail, advice=advice)
 
 
 def _did_not_run(error: Problem, detail: str) -> Outcome:

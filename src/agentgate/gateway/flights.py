@@ -63,7 +63,7 @@ class Flight:
         if not self.units:
             return "it waits for its turn at the target"
         notes = [note for unit in self.units for note in unit.notes[-1:]]
-        running = ", ".join(sorted(f"{unit.id} at {plain(unit.instance)}" for unit in self.units))
+        running = ", ".join(sorted(map(_shown, self.units)))
         return f"running as {running}" + (f"; last heard: {notes[-1]}" if notes else "")
 
     async def join(self, passage: Passage) -> JoinEnd | None:
@@ -170,6 +170,11 @@ class Flight:
         for future in self._joiners.values():
             if not future.done():
                 future.set_result(end)
+
+
+def _shown(unit: Unit) -> str:
+    call = unit.call
+    return f"{plain(call.agent)}.{call.task_type}({call.business_key}), unit {unit.id} at {plain(unit.instance)}"
 
 
 class Flights:

@@ -247,6 +247,7 @@ class LockService:
             scope=params.scope,
             unit=made_in.parent_unit,
             owner=peer.name,
+            work=self._work_of(made_in.parent_unit),
             deadline=self._deadline(params, made_in.parent_unit),
         )
 
@@ -260,6 +261,10 @@ class LockService:
             )
             return problem("bad_request", detail=detail)
         return None
+
+    def _work_of(self, unit_id: str) -> str:
+        unit = self._units.get(unit_id)
+        return f"{unit.call.task_type}({unit.call.business_key})" if unit is not None else "?"
 
     def _deadline(self, params: LockParams, unit_id: str) -> float:
         asked_s = None if params.timeout_ms is None else seconds_of(params.timeout_ms)
@@ -283,6 +288,7 @@ class LockService:
             scope=report.scope,
             unit=unit_id,
             owner=peer.name,
+            work=self._work_of(unit_id),
         )
         holds = self._locks.claim_again(ticket, report.epoch, self._clock.now())
         if not holds and unit_id:

@@ -51,7 +51,7 @@ def call(raw: bytes, options: PayloadOptions, decoder: msgspec.json.Decoder[Para
 def signal(raw: bytes, options: PayloadOptions) -> SignalParams:
     """The parameters of a signal; raises `WireError` for what none may carry."""
     params = message(raw, _signal, "signal")
-    _check(raw, params.value, options)
+    _check(raw, params.value, options, what="value of the signal", setting=" (`signals.value_bytes_max`)")
     return params
 
 
@@ -73,10 +73,10 @@ def refused(why: str) -> Answer:
     return Answer(error=problem("malformed_output", sent=True, detail=why))
 
 
-def _check(raw: bytes, value: Any, options: PayloadOptions) -> None:
+def _check(raw: bytes, value: Any, options: PayloadOptions, *, what: str = "payload", setting: str = "") -> None:
     """Size, depth and NUL of a value inside its message; the message is the upper bound of its size."""
     if len(raw) > options.bytes_max and len(_encode(value)) > options.bytes_max:
-        text = f"the payload has {len(_encode(value))} bytes; at most {options.bytes_max} are allowed"
+        text = f"the {what} has {len(_encode(value))} bytes; at most {options.bytes_max} are allowed{setting}"
         raise WireError(text, code="too_large")
     found = payload.flaw(raw, value, options)
     if found is not None:

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 WOULD: Final = "would_release"
+STILL_RUNS: Final = (
+    "It still runs, and nobody can say how far it is: repeat the key later for its answer, or stop its process and "
+    "settle the key."
+)
 
 
 class Watching:
@@ -226,7 +230,7 @@ class Watching:
             return
         self._counters.released_units["degraded" if answer is not None else "needs_human"] += 1
         detail = f"{unit.call.task_type} of {plain(unit.call.agent)} shows {why}; it still runs as {unit.id}"
-        self._units.give_up(unit, answer or failure("needs_human", sent=True, detail=detail))
+        self._units.give_up(unit, answer or failure("needs_human", sent=True, detail=detail, advice=STILL_RUNS))
         log.warning("unit_released", unit=unit.id, quiet_s=round(step.quiet_s, 3), degraded=answer is not None)
 
 

@@ -59,10 +59,13 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return "refused" if self.error.fault in ("refused", "caller") and not self.error.sent else "failed"
 
 
-def problem(code: str, *, sent: bool = False, retry_after_s: float | None = None, detail: str = "") -> Problem:
+def problem(
+    code: str, *, sent: bool = False, retry_after_s: float | None = None, detail: str = "", advice: str = ""
+) -> Problem:
     """An error value of a known code, filled from the table of codes.
 
-    `fault` and `retry` come from the table; a known time to wait is given in seconds and carried in milliseconds.
+    `fault` and `retry` come from the table, and `advice` where the cause has none of its own; a known time to wait is
+    given in seconds and carried in milliseconds.
     """
     info = CODES[code]
     return Problem(
@@ -71,11 +74,13 @@ def problem(code: str, *, sent: bool = False, retry_after_s: float | None = None
         sent=sent,
         retry=info.retry,
         retry_after_ms=None if retry_after_s is None else max(0, round(retry_after_s * 1000)),
-        advice=info.advice,
+        advice=advice or info.advice,
         detail=detail,
     )
 
 
-def failure(code: str, *, sent: bool = False, retry_after_s: float | None = None, detail: str = "") -> Outcome:
+def failure(
+    code: str, *, sent: bool = False, retry_after_s: float | None = None, detail: str = "", advice: str = ""
+) -> Outcome:
     """An outcome that is an error of a known code."""
-    return Outcome(error=problem(code, sent=sent, retry_after_s=retry_after_s, detail=detail))
+    return Outcome(error=problem(code, sent=sent, retry_after_s=retry_after_s, detail=detail, advice=advice))

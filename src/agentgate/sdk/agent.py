@@ -23,6 +23,7 @@ from agentgate.model.card import (
     degraded_type,
     served_type,
 )
+from agentgate.sdk import last_words
 from agentgate.sdk.handler import Handler
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,7 +36,8 @@ class Agent:
     """A named participant. Each process that runs it is an instance, and takes `concurrency` calls at a time.
 
     An async handler that waits for a call of its own does not count meanwhile. `tier` is the agent's importance: when
-    the system sheds load, `optional` goes first and `core` last.
+    the system sheds load, `optional` goes first and `core` last. What cannot be declared raises `ConfigError`; where
+    nobody catches it, the program ends with its one line, and with exit code 78.
 
         agent = Agent("stock_agent", tier="core")
 
@@ -46,6 +48,7 @@ class Agent:
     """
 
     def __init__(self, name: str, *, tier: Tier = "standard", concurrency: int = 8, version: str = "") -> None:
+        last_words.install()
         self.name = _checked_name("the name of an agent", name)
         if concurrency < 1:
             raise ConfigError(f"agent `{name}`: concurrency is at least 1, not {concurrency}")

@@ -1,8 +1,9 @@
 """What a handler's end means, as the answer of its unit (DESIGN 4.1).
 
 A value; `Rejected` (a final no); `TryLater` (nothing happened); told to stop and stopped (`cancelled`); a wait
-that was in vain, or part of a circle (`needs_human`); anything else is `handler_error`. Whatever a handler raises or
-returns, there is an answer, and its text is short and safe to store.
+that was in vain, or part of a circle (`needs_human`); anything else is `handler_error`, the time-out of a lock or of a
+call too: whether something has happened before it, and whether to ask again, only the handler knows. Whatever a handler
+raises or returns, there is an answer, and its text is short and safe to store.
 """
 
 from __future__ import annotations
@@ -16,7 +17,18 @@ from agentgate.model.outcome import Problem
 from agentgate.sdk.payload import ValueDefect, checked_json
 
 # How a wait ends that is no fault of the handler that waited: not raised but said, all the way up.
-WAITED_IN_VAIN: Final = frozenset({"needs_human", "promise_broken", "deadlock"})
+# Each with what to do about it, where that is not what the error itself says.
+WAITED_IN_VAIN: Final = {
+    "needs_human": "",
+    "promise_broken": (
+        "The signal will not come by itself: see what came of that work. Once it is put right, run the key again with "
+        "`again`."
+    ),
+    "deadlock": (
+        "It gave way so that others get on. By now they may have: run the key again with `again`; if it comes back, "
+        "change one of the agents in the circle."
+    ),
+}
 DETAIL_MAX: Final = 2_000  # characters: enough for a reason and a path, little beside a payload
 
 
@@ -35,7 +47,7 @@ def error_answer(error: BaseException, *, stopped: bool) -> Answer:
     if isinstance(error, ValueDefect):
         return _answer("malformed_output", safe_text(error))
     if isinstance(error, CallFailed) and error.code in WAITED_IN_VAIN:
-        return _answer("needs_human", _bounded(error.detail))
+        return _answer("needs_human", _bounded(error.detail), advice=WAITED_IN_VAIN[error.code] or error.advice)
     if stopped and isinstance(error, asyncio.CancelledError):
         return _answer("cancelled", "the handler was told to stop")
     return _answer("handler_error", _bounded(f"{type(error).__name__}: {safe_text(error)}"))
@@ -73,7 +85,13 @@ def _reason(reason: object, detail: object) -> str:
 
 
 def _answer(
-    code: str, detail: str, *, sent: bool = True, fault: Fault | None = None, after: float | None = None
+    code: str,
+    detail: str,
+    *,
+    sent: bool = True,
+    fault: Fault | None = None,
+    after: float | None = None,
+    advice: str = "",
 ) -> Answer:
     info = CODES[code]
     return Answer(
@@ -83,7 +101,7 @@ def _answer(
             sent=sent,
             retry=info.retry,
             retry_after_ms=None if after is None else max(0, round(after * 1000)),
-            advice=info.advice,
+            advice=advice or info.advice,
             detail=detail,
         )
     )

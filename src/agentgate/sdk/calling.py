@@ -122,11 +122,13 @@ async def exchange(port: LinkPort, params: Asked, deadline: float | None) -> Out
 
 
 def value_of(outcome: Outcome, returns: Any) -> Any:
-    """The value of a call, as the type the caller wants; raises `CallFailed`."""
+    """The value of a call, as the type the caller wants (`Outcome`: with all that is known); raises `CallFailed`."""
     if outcome.error is not None:
         raise call_failed(outcome.error)
     if returns is None:
         return outcome.value
+    if returns is Outcome:
+        return outcome
     try:
         return convert(outcome.value, returns)
     except Exception as error:

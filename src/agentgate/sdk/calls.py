@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +20,8 @@ from agentgate.model.link import CallParams, CancelParams, LockParams, SignalPar
 from agentgate.model.outcome import Outcome, failure
 from agentgate.sdk import wire
 from agentgate.sdk.port import Asked, Done
+
+log: Final = logging.getLogger("agentgate.agent")
 
 METHODS: Final[dict[type, str]] = {
     CallParams: "call",
@@ -103,6 +106,8 @@ class OpenCalls:
         if call is not None:
             if call.timer is not None:
                 call.timer.cancel()
+            if outcome.degraded and isinstance(call.params, CallParams):
+                log.warning("%s: answered by its degraded handler; its effect may still happen", _shown(call.params))
             call.done(_honest(outcome) if call.sendings > 1 else outcome)
 
     def cancel(self, call_id: str) -> None:
@@ -152,6 +157,10 @@ class OpenCalls:
             self._notify("cancel", CancelParams(id=call.id))  # a grant that is on its way would be held by nobody
         detail = "there is no link to the gate" if self._down_since is not None else "the gate did not answer in time"
         self.settle(call.id, failure("deadline_exceeded", sent=call.was_sent, detail=detail))
+
+
+def _shown(params: CallParams) -> str:
+    return f"{params.target}.{params.task_type}({params.business_key})"
 
 
 def _honest(outcome: Outcome) -> Outcome:

@@ -63,7 +63,8 @@ class Context(UnitView):
         """Call an agent by name, or `skill("reserve")`, and wait for its answer: `await` it, or hand it to `first`.
 
         A call not declared `effect="read"` needs a business key: from it the gate builds the idempotency key, so that
-        a repeat is answered and not run again. `returns` is the type the answer is checked against and turned into.
+        a repeat is answered and not run again. `returns` is the type the answer is checked against and turned into;
+        with `Outcome` you see whether the answer is `degraded`, or `replayed`.
         Raises `CallFailed`, whose `code`, `sent` and `advice` say what to do; `OutcomeUnknown` when nobody can tell
         whether the effect happened. Do not retry: the gate has done so as far as it helps.
         """
@@ -72,7 +73,7 @@ class Context(UnitView):
             params = self._call(target, task_type, business_key, payload, **options)
             return self._begin(params, returns, awaited=awaited)
 
-        return Pending(begin)
+        return Pending(begin, "ctx.call")
 
     @overload
     def start(
@@ -120,7 +121,7 @@ class Context(UnitView):
         name: str,
         *,
         about: str | None = None,
-        from_agent: str = "",
+        from_agent: str | None = None,
         timeout: float | None = None,
         returns: type[T],
     ) -> Pending[T]: ...
@@ -131,7 +132,7 @@ class Context(UnitView):
         name: str,
         *,
         about: str | None = None,
-        from_agent: str = "",
+        from_agent: str | None = None,
         timeout: float | None = None,
         returns: Any = None,
     ) -> Pending[Any]: ...
@@ -141,7 +142,7 @@ class Context(UnitView):
         name: str,
         *,
         about: str | None = None,
-        from_agent: str = "",
+        from_agent: str | None = None,
         timeout: float | None = None,
         returns: Any = None,
     ) -> Pending[Any]:
@@ -156,9 +157,9 @@ class Context(UnitView):
         def begin(*, awaited: bool) -> Handle[Any]:
             return self._begin(self._wait_for(name, about, from_agent, timeout), returns, awaited=awaited)
 
-        return Pending(begin)
+        return Pending(begin, "ctx.wait_for")
 
-    async def signal(self, name: str, *, about: str | None = None, value: Any = None, to: str = "") -> None:
+    async def signal(self, name: str, *, about: str | None = None, value: Any = None, to: str | None = None) -> None:
         """Say that something has happened to an object (this unit's business key).
 
         All who wait for it now get `value`; if nobody does, it is kept for a while for the first who comes. `to`: only
@@ -217,9 +218,10 @@ class Context(UnitView):
     def fake(answers: Answers | None = None, *, deadline: float = 30.0, **unit: Any) -> FakeContext:
         """A context for tests of your own handlers: calls are recorded, and answered as scripted.
 
-        `answers` maps `(target, task_type)`, or just a task type, to a value, an exception to raise, or a function of
-        the recorded call. A call without an answer fails with `no_route`. A wait for a signal is answered by the name
-        of the signal, and without an answer ends with `needs_human`. `unit` sets what the context shows:
+        `answers` maps `(target, task_type)`, or just a task type, to a value, an `Outcome` (a degraded one, say), an
+        exception to raise, or a function of the recorded call. A call without an answer fails with `no_route`. A wait
+        for a signal is answered by the name of the signal, and without an answer ends with `needs_human`. `unit` sets
+        what the context shows:
         `unit=`, `key=`, `caller=`, `business_key=`, `attempt=`, ...
         """
         return FakeContext(FakePort(answers or {}), deadline, unit)

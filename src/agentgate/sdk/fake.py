@@ -133,7 +133,8 @@ def _played(scripted: Scripted, asked: MadeCall | WaitForParams) -> Outcome:
         return Outcome(error=_problem_of(value))
     if isinstance(value, BaseException):
         raise value
-    return Outcome(value=msgspec.json.decode(checked_json(value, BYTES_MAX)))
+    outcome = value if isinstance(value, Outcome) else Outcome(value=value)
+    return msgspec.structs.replace(outcome, value=msgspec.json.decode(checked_json(outcome.value, BYTES_MAX)))
 
 
 def _travelled(value: Any) -> Any:

@@ -116,13 +116,13 @@ class Gate:
         """Call an agent by name, or `skill("reserve")`, and wait for its answer.
 
         A write needs a business key; with the same one, and the same `action`, it runs once however often it is called.
-        `returns`: the type to read the answer as. Options: `effect` ("read" promises that nothing changes and needs no
-        key), `timeout` (seconds, 30), `action` ("run"; tells several effects on one business key apart), `heavy` (more
-        time an attempt), `priority` (0 to 9, 9 first), `again` (run a key again that is stored as failed), `join`
-        (False: say so when the key runs already, instead of waiting for it), `on_disconnect` ("cancel" or "detach":
-        what becomes of the work when this process is gone), `user` (on whose behalf: quotas count by it, down the whole
-        chain; this client by default). Raises `CallFailed`, or `OutcomeUnknown` when nobody can tell whether the effect
-        happened.
+        `returns`: the type to read the answer as; `Outcome` says more: whether it is `degraded`, or `replayed`.
+        Options: `effect` ("read" promises that nothing changes and needs no key), `timeout` (seconds, 30), `action`
+        ("run"; tells several effects on one business key apart), `heavy` (more time an attempt), `priority` (0 to 9, 9
+        first), `again` (run a key again that is stored as failed), `join` (False: say so when the key runs already,
+        instead of waiting for it), `on_disconnect` ("cancel" or "detach": what becomes of the work when this process is
+        gone), `user` (on whose behalf: quotas count by it, down the whole chain; this client by default). Raises
+        `CallFailed`, or `OutcomeUnknown` when nobody can tell whether the effect happened.
         """
         if self._running is None:
             raise LinkDown("this Gate is not connected: use `async with Gate(...) as gate:`")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from types import CoroutineType
+from typing import Any, Final, Generic, TypeVar, cast
 
 from agentgate.model.link import CallParams, WaitForParams
 from agentgate.model.outcome import Outcome
@@ -61,23 +62,16 @@ class Pending(Coroutine[Any, Any, T]):
     It is a coroutine: what takes one (`asyncio.TaskGroup.create_task`, `asyncio.timeout`, ...) takes it.
     """
 
-    def __init__(self, begin: Callable[..., Handle[T]]) -> None:
+    def __init__(self, begin: Callable[..., Handle[T]], name: str) -> None:
         self._begin = begin
-        self._body = self._run()  # Python itself complains about one that nobody awaits
+        # Python itself complains about one that nobody awaits, by this name.
+        self._body = cast("CoroutineType[Any, Any, T]", _awaited(begin))
+        self._body.__qualname__ = name
 
     def start(self) -> Handle[T]:
         """Begin now."""
         self._body.close()
         return self._begin(awaited=False)
-
-    async def _run(self) -> T:
-        handle = self._begin(awaited=True)
-        try:
-            await handle.answered
-        except asyncio.CancelledError:
-            handle.cancel()
-            raise
-        return handle.value()
 
     def __await__(self) -> Generator[Any, Any, T]:
         return self._body.__await__()
@@ -93,6 +87,17 @@ class Pending(Coroutine[Any, Any, T]):
     def close(self) -> None:
         """As every coroutine."""
         self._body.close()
+
+
+async def _awaited(begin: Callable[..., Handle[T]]) -> T:
+    """No method: a coroutine that refers to its owner is complained of only when the rubbish is collected."""
+    handle = begin(awaited=True)
+    try:
+        await handle.answered
+    except asyncio.CancelledError:
+        handle.cancel()
+        raise
+    return handle.value()
 
 
 async def wait_any(port: LinkPort, handles: Sequence[Handle[Any]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from msgspec import Raw
@@ -23,8 +24,8 @@ class Handler:
     """
 
     def __init__(self, function: Callable[..., Any], skill: Skill, names: Mapping[str, Any]) -> None:
-        title = f"handler `{getattr(function, '__qualname__', function)}` of `{skill.task_type}`"
         called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004 - the method itself is wanted
+        title = f"handler `{getattr(function, '__qualname__', function)}` of `{skill.task_type}`{_place_of(called)}"
         if inspect.isasyncgenfunction(called) or inspect.isgeneratorfunction(called):
             raise ConfigError(f"{title} yields; a handler returns its result once")
         parameters, hints = signature_of(function, names)
@@ -60,3 +61,9 @@ class Handler:
         if getattr(declared, "__name__", "") == wrong:
             kind = "async" if self.is_async else "not async"
             raise ConfigError(f"{title} is {kind}: its second parameter is a {right}, not a {wrong}")
+
+
+def _place_of(function: Callable[..., Any]) -> str:
+    """Where it is written, for an error that people see without a traceback."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return "" if code is None else f" ({Path(code.co_filename).name}:{code.co_firstlineno})"

@@ -9,10 +9,11 @@ protects.
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 import msgspec
 
@@ -40,6 +41,11 @@ class Held:
         self.id = ""
         self.epoch = 0
         self.lost = False
+
+    def __del__(self) -> None:
+        """A request that was made and dropped has locked nothing, which nobody would notice."""
+        if not self.id:
+            warnings.warn(f"ctx.lock was neither entered nor acquired: {self._shown} is not held", RuntimeWarning, 2)
 
     def release(self) -> None:
         """Give them back, from any thread; the end of the block does. Doing so twice changes nothing."""
@@ -93,6 +99,15 @@ class Locking:
         except asyncio.CancelledError:
             self._held.release()
             raise
+
+    def __enter__(self) -> NoReturn:
+        """A handler that is async must not block."""
+        raise TypeError("this handler is async: use `async with ctx.lock(...)`")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Python looks for it before it enters."""
 
     async def __aenter__(self) -> Held:
         return await self.acquire()

@@ -23,8 +23,10 @@ def signal_params(name: str, *, about: str, value: Any, to: str, token: str, byt
     try:
         raw = checked_json(value, bytes_max)
     except ValueDefect as defect:
-        code = "too_large" if defect.code == "too_large" else "bad_request"
-        raise call_failed(problem(code, detail=f"signal `{name}`: {defect}")) from defect
+        code, setting = (
+            ("too_large", " (`signals.value_bytes_max`)") if defect.code == "too_large" else ("bad_request", "")
+        )
+        raise call_failed(problem(code, detail=f"the value of signal `{name}`: {defect}{setting}")) from defect
     return SignalParams(name=name, about=about, value=raw, to=to, token=token)
 
 

@@ -15,19 +15,20 @@ import threading
 from typing import Final, NoReturn
 
 from agentgate.errors import ConfigError, LinkDown
+from agentgate.model.card import served_type
 from agentgate.model.link import DrainParams, Welcome
 from agentgate.sdk import clock
 from agentgate.sdk.agent import Agent
 from agentgate.sdk.credentials import credentials
 from agentgate.sdk.greeting import Identity, not_connected
 from agentgate.sdk.host import AgentHost
+from agentgate.sdk.last_words import EXIT_REFUSED
 from agentgate.sdk.link import Link
 from agentgate.sdk.thread import LinkThread
 from agentgate.sdk.websocket import gate_url, websocket
 
 EXIT_UNFINISHED: Final = 1
 EXIT_RESTART: Final = 75
-EXIT_REFUSED: Final = 78
 EXIT_INTERRUPTED: Final = 130
 
 CLOSE_S: Final = 2.0  # for the last messages, and for cancelled handlers to clean up
@@ -110,7 +111,8 @@ class ProcessHost(AgentHost):
     def link_up(self, welcome: Welcome) -> None:
         """Connected, for the first time or again."""
         super().link_up(welcome)
-        offers = ", ".join(skill.task_type for skill in self.agent.card().skills) or "nothing"
+        skills = [skill.task_type for skill in self.agent.card().skills]
+        offers = ", ".join(name for name in skills if served_type(name) == name) or "nothing"
         what = f"to {self._url}, handles {offers}, {self.agent.concurrency} at a time"
         _say(f"{self.agent.name}: connected {'again' if self._was_up else what}")
         self._was_up, self._has_said = True, False

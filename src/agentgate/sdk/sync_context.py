@@ -113,7 +113,7 @@ class SyncContext(UnitView):
         name: str,
         *,
         about: str | None = None,
-        from_agent: str = "",
+        from_agent: str | None = None,
         timeout: float | None = None,
         returns: type[T],
     ) -> T: ...
@@ -124,7 +124,7 @@ class SyncContext(UnitView):
         name: str,
         *,
         about: str | None = None,
-        from_agent: str = "",
+        from_agent: str | None = None,
         timeout: float | None = None,
         returns: Any = None,
     ) -> Any: ...
@@ -134,14 +134,14 @@ class SyncContext(UnitView):
         name: str,
         *,
         about: str | None = None,
-        from_agent: str = "",
+        from_agent: str | None = None,
         timeout: float | None = None,
         returns: Any = None,
     ) -> Any:
         """As `Context.wait_for`, blocking this thread."""
         return self._hear(self._begin(self._wait_for(name, about, from_agent, timeout), returns, awaited=True))
 
-    def signal(self, name: str, *, about: str | None = None, value: Any = None, to: str = "") -> None:
+    def signal(self, name: str, *, about: str | None = None, value: Any = None, to: str | None = None) -> None:
         """As `Context.signal`, blocking this thread."""
         self._hear(self._begin(self._signal(name, about, value, to), None, awaited=True))
 

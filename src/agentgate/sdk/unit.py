@@ -108,25 +108,25 @@ class UnitView:
             **options,
         )
 
-    def _wait_for(self, name: str, about: str | None, from_agent: str, timeout: float | None) -> WaitForParams:
+    def _wait_for(self, name: str, about: str | None, from_agent: str | None, timeout: float | None) -> WaitForParams:
         """The wait of this unit for a signal; about its own business key, if nothing is said."""
         self._require_going_on()
         return wait_for_params(
             name,
             about=self.business_key if about is None else about,
-            from_agent=from_agent,
+            from_agent="" if from_agent is None else from_agent,
             timeout=timeout if timeout is None else min(timeout, self.deadline),
             token=self._unit.params.token,
         )
 
-    def _signal(self, name: str, about: str | None, value: Any, to: str) -> SignalParams:
+    def _signal(self, name: str, about: str | None, value: Any, to: str | None) -> SignalParams:
         """A signal of this unit."""
         self._require_going_on()
         return signal_params(
             name,
             about=self.business_key if about is None else about,
             value=value,
-            to=to,
+            to="" if to is None else to,
             token=self._unit.params.token,
             bytes_max=self._port.payload_bytes_max,
         )

@@ -95,7 +95,7 @@ _RUNNING: Final = {
     "id": ID,
     "status": "running",
     "key": KEY,
-    "state": "running as u1c8 at 9f86d081884c7d65",
+    "state": "running as stock_agent.reserve(order_123), unit u1c8 at 9f86d081884c7d65",
     "poll_after_ms": 1000,
     "trace_id": TRACE,
 }
