@@ -8,7 +8,7 @@ import pytest
 
 from agentgate.core.lock import TABLE, LockTicket
 from agentgate.core.locks import EPOCH_BITS, LockOptions, Locks
-from agentgate.model import Problem
+from agentgate.model import LockMode, Problem
 from tests.core.lock_kit import EPOCH, asked, locks_of, news, refused
 
 
@@ -202,7 +202,7 @@ def test_locks_end_with_their_unit_or_their_process() -> None:
     assert locks.end_unit("u", 1.0)
     assert (message.state, session.state, waits.state) == ("ended", "held", "ended")
     assert news(locks) == [(others[0], "")]
-    assert locks.groups(others[1]) == [()]  # nobody's unit any more, so only its process can tell
+    assert locks.groups(others[1]) == []  # nobody's unit any more, so only its process can tell
     locks.end_process("p1", 2.0)
     assert news(locks) == [(others[1], "")]
     locks.end_process("p1", 2.0)
@@ -219,7 +219,7 @@ def test_a_session_lock_that_is_lost_after_its_unit_stains_nobody() -> None:
 
 
 def test_the_wait_graph_is_told_who_has_to_go() -> None:
-    """D4: each holder of each name, and those ahead in line, by itself; those who go together do not wait."""
+    """D4: of each name the next ones ahead, who wait for those before them; those who go together do not wait."""
     locks = locks_of()
     asked(locks, "a", unit="ua")
     asked(locks, "b", unit="ub", mode="shared")
@@ -227,9 +227,63 @@ def test_the_wait_graph_is_told_who_has_to_go() -> None:
     ahead = asked(locks, "b", unit="ux")
     waits = asked(locks, "a", "b", "c", unit="uw", mode="shared")
     assert locks.groups(ahead) == [("ub",)]
-    assert locks.groups(waits) == [("ua",), ("ux",), ()]
+    assert locks.groups(waits) == [("ua",), ("ux",)]
     behind = asked(locks, "a", unit="uz", mode="shared")
     assert locks.groups(behind) == [("ua",)]
+
+
+def test_a_request_waits_for_the_next_ones_ahead() -> None:
+    """D4: a writer for all readers right before it, a reader for the last writer; those wait for who was before."""
+    locks = locks_of()
+    line = "r1 r2 w1 r3 r4 w2 w3 r5"
+    modes: dict[str, LockMode] = {"r": "shared", "w": "exclusive"}
+    tickets = [asked(locks, "a", unit=unit, mode=modes[unit[0]]) for unit in line.split()]
+    told = [[unit for (unit,) in locks.groups(ticket)] for ticket in tickets]
+    assert told == [[], [], ["r1", "r2"], ["w1"], ["w1"], ["r3", "r4"], ["w2"], ["w3"]]
+    locks.release(tickets[2], 0.0)
+    assert [[unit for (unit,) in locks.groups(ticket)] for ticket in tickets[5:]] == [
+        ["r1", "r2", "r3", "r4"],
+        ["w2"],
+        ["w3"],
+    ]
+
+
+def test_who_is_not_bound_to_go_is_passed_over() -> None:
+    """D3: nobody knows when a session or a zombie gives a lock back; what is before them in line has to go as well."""
+    locks = locks_of()
+    asked(locks, "a", unit="u1", mode="shared")
+    session = asked(locks, "a", unit="u2", scope="session")
+    reader = asked(locks, "a", unit="u3", mode="shared")
+    zombie = asked(locks, "a", unit="u4")
+    last = asked(locks, "a", unit="u5")
+    assert [locks.groups(ticket) for ticket in (session, reader, zombie)] == [[("u1",)], [], [("u1",), ("u3",)]]
+    assert locks.groups(last) == [("u4",)]
+    locks.overstay("u4")
+    assert locks.groups(last) == [("u1",), ("u3",)]
+    locks.end_unit("u1", 0.0)
+    assert session.state == "held"
+    assert locks.groups(last) == [("u3",)]
+
+
+@pytest.mark.parametrize("end", ["release", "lapse"])
+def test_what_has_ended_waits_for_nobody(end: str) -> None:
+    """H2: whoever still has the request in hand, for a picture that is read in slices, may ask on."""
+    locks = locks_of()
+    holder, waits = asked(locks, "a"), asked(locks, "a", "b")
+    assert locks.groups(waits) != []
+    if end == "release":
+        locks.release(waits, 0.0)
+    locks.release(holder, 0.0)
+    locks.tick(1_000.0)
+    assert (locks.groups(holder), locks.groups(waits), list(locks)) == ([], [], [])
+
+
+@pytest.mark.parametrize("count", [50, 100, 200, 400])
+def test_a_long_line_costs_what_it_is_long(count: int) -> None:
+    """D2: before the last of a line was a group for each ahead, 1 225 in all for 50, 79 800 for 400; now one each."""
+    locks = locks_of()
+    tickets = [asked(locks, "stock") for _ in range(count)]
+    assert sum(len(locks.groups(ticket)) for ticket in tickets) == count - 1
 
 
 def test_an_old_epoch_is_known_as_old() -> None:

@@ -140,7 +140,7 @@ class Locks:
             self._lapse(other, now)
         self._add(ticket, now)
         for name in ticket.names:
-            self._locks[name].has[ticket] = None
+            self._locks[name].keep(ticket)
         ticket.front = len(ticket.names)
         self._grant(ticket, epoch, now)
         return True
@@ -174,6 +174,8 @@ class Locks:
         """The unit was told to stop and did not: its leases end with the time that is left of them."""
         for ticket in self._units.get(unit, ()):
             ticket.is_renewed = ticket.scope == "session"
+            for name in ticket.names:
+                self._locks[name].changed()
 
     def end_unit(self, unit: str, now: float) -> bool:
         """The unit has ended: its locks are free, except those held for the session of its process.
@@ -245,15 +247,16 @@ class Locks:
         return lock is not None and any(ticket.state == "held" and ticket.epoch == epoch for ticket in lock.has)
 
     def groups(self, ticket: LockTicket) -> list[tuple[str, ...]]:
-        """Whom a waiting request waits for, as the wait graph wants it: all must go, each by itself.
+        """Whom a waiting request waits for, as the wait graph wants it: the next ones ahead, all of whom must go.
 
-        A group names one unit, or nobody: then it is outside, since only its process can say what becomes of it.
+        Nobody: its turn may come by itself. What is held for a session, or by a unit that does not stop, is given back
+        by others than its unit, so it is outside.
         """
-        if self._opens_at is not None:
-            return [()]
+        if self._opens_at is not None or not ticket.waiting:
+            return []
         wanted = ticket.names[ticket.front :]
-        ahead = {other: None for name in wanted for other in self._locks[name].before(ticket)}
-        return [(other.unit,) if other.unit else () for other in ahead]
+        ahead = {other: None for name in wanted for other in self._locks[name].turns.before(ticket)}
+        return [(other.unit,) for other in ahead]
 
     def standing(self) -> dict[str, Lock]:
         """Every lock that somebody has or waits for, by its qualified name."""
