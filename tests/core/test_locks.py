@@ -332,7 +332,7 @@ def test_tenants_do_not_meet() -> None:
 @pytest.mark.parametrize(
     ("bound", "told"),
     [
-        ({"locks_max": 2}, "2 locks are in use"),
+        ({"locks_max": 4}, "2 locks are in use, which is the bound of one tenant"),
         ({"askers_max": 2}, "2 requests hold or wait for 'a'"),
         ({"process_max": 3}, "one process may hold and wait for 3 locks"),
     ],
@@ -349,9 +349,27 @@ def test_everything_is_bounded(bound: dict[str, int], told: str) -> None:
     asked(locks, "a")
 
 
+def test_one_tenant_leaves_room_for_others() -> None:
+    """I6, F110: it may use half of all locks; who comes when all are in use is told so, and what is free is free."""
+    locks = locks_of(locks_max=4)
+    first = asked(locks, "a", "b")
+    assert "of one tenant" in refused(locks, "c").detail
+    for number, tenant in enumerate(("acme", "initech")):
+        names = locks.names(tenant, ["a"])
+        assert isinstance(names, tuple)
+        assert locks.request(LockTicket(id="x", names=names, process=f"p{number}", unit=tenant), 0.0) is None
+    names = locks.names("umbrella", ["a"])
+    assert isinstance(names, tuple)
+    refusal = locks.request(LockTicket(id="x", names=names, process="p9"), 0.0)
+    assert refusal is not None
+    assert refusal.detail == "4 locks are in use, which is the bound"
+    locks.release(first, 0.0)
+    asked(locks, "c", "d")
+
+
 @pytest.mark.parametrize(
     "options",
-    [{"lease_s": 0}, {"wait_s": -1.0}, {"spread": 0.6}, {"names_max": 0}, {"locks_max": 0}, {"askers_max": 0}],
+    [{"lease_s": 0}, {"wait_s": -1.0}, {"spread": 0.6}, {"names_max": 0}, {"locks_max": 1}, {"askers_max": 0}],
 )
 def test_options_are_checked(options: dict[str, Any]) -> None:
     """I7: what can never be right is refused when it is read."""
