@@ -8,7 +8,7 @@ import pytest
 
 from agentgate.core.lock import TABLE, LockTicket
 from agentgate.core.locks import EPOCH_BITS, LockOptions, Locks
-from agentgate.model import Problem
+from agentgate.model import LockMode, Problem
 from tests.core.lock_kit import EPOCH, asked, locks_of, news, refused
 
 
@@ -202,7 +202,7 @@ def test_locks_end_with_their_unit_or_their_process() -> None:
     assert locks.end_unit("u", 1.0)
     assert (message.state, session.state, waits.state) == ("ended", "held", "ended")
     assert news(locks) == [(others[0], "")]
-    assert locks.groups(others[1]) == [()]  # nobody's unit any more, so only its process can tell
+    assert locks.groups(others[1]) == []  # nobody's unit any more, so only its process can tell
     locks.end_process("p1", 2.0)
     assert news(locks) == [(others[1], "")]
     locks.end_process("p1", 2.0)
@@ -219,7 +219,7 @@ def test_a_session_lock_that_is_lost_after_its_unit_stains_nobody() -> None:
 
 
 def test_the_wait_graph_is_told_who_has_to_go() -> None:
-    """D4: each holder of each name, and those ahead in line, by itself; those who go together do not wait."""
+    """D4: of each name the next ones ahead, who wait for those before them; those who go together do not wait."""
     locks = locks_of()
     asked(locks, "a", unit="ua")
     asked(locks, "b", unit="ub", mode="shared")
@@ -227,9 +227,63 @@ def test_the_wait_graph_is_told_who_has_to_go() -> None:
     ahead = asked(locks, "b", unit="ux")
     waits = asked(locks, "a", "b", "c", unit="uw", mode="shared")
     assert locks.groups(ahead) == [("ub",)]
-    assert locks.groups(waits) == [("ua",), ("ux",), ()]
+    assert locks.groups(waits) == [("ua",), ("ux",)]
     behind = asked(locks, "a", unit="uz", mode="shared")
     assert locks.groups(behind) == [("ua",)]
+
+
+def test_a_request_waits_for_the_next_ones_ahead() -> None:
+    """D4: a writer for all readers right before it, a reader for the last writer; those wait for who was before."""
+    locks = locks_of()
+    line = "r1 r2 w1 r3 r4 w2 w3 r5"
+    modes: dict[str, LockMode] = {"r": "shared", "w": "exclusive"}
+    tickets = [asked(locks, "a", unit=unit, mode=modes[unit[0]]) for unit in line.split()]
+    told = [[unit for (unit,) in locks.groups(ticket)] for ticket in tickets]
+    assert told == [[], [], ["r1", "r2"], ["w1"], ["w1"], ["r3", "r4"], ["w2"], ["w3"]]
+    locks.release(tickets[2], 0.0)
+    assert [[unit for (unit,) in locks.groups(ticket)] for ticket in tickets[5:]] == [
+        ["r1", "r2", "r3", "r4"],
+        ["w2"],
+        ["w3"],
+    ]
+
+
+def test_who_is_not_bound_to_go_is_passed_over() -> None:
+    """D3: nobody knows when a session or a zombie gives a lock back; what is before them in line has to go as well."""
+    locks = locks_of()
+    asked(locks, "a", unit="u1", mode="shared")
+    session = asked(locks, "a", unit="u2", scope="session")
+    reader = asked(locks, "a", unit="u3", mode="shared")
+    zombie = asked(locks, "a", unit="u4")
+    last = asked(locks, "a", unit="u5")
+    assert [locks.groups(ticket) for ticket in (session, reader, zombie)] == [[("u1",)], [], [("u1",), ("u3",)]]
+    assert locks.groups(last) == [("u4",)]
+    locks.overstay("u4")
+    assert locks.groups(last) == [("u1",), ("u3",)]
+    locks.end_unit("u1", 0.0)
+    assert session.state == "held"
+    assert locks.groups(last) == [("u3",)]
+
+
+@pytest.mark.parametrize("end", ["release", "lapse"])
+def test_what_has_ended_waits_for_nobody(end: str) -> None:
+    """H2: whoever still has the request in hand, for a picture that is read in slices, may ask on."""
+    locks = locks_of()
+    holder, waits = asked(locks, "a"), asked(locks, "a", "b")
+    assert locks.groups(waits) != []
+    if end == "release":
+        locks.release(waits, 0.0)
+    locks.release(holder, 0.0)
+    locks.tick(1_000.0)
+    assert (locks.groups(holder), locks.groups(waits), list(locks)) == ([], [], [])
+
+
+@pytest.mark.parametrize("count", [50, 100, 200, 400])
+def test_a_long_line_costs_what_it_is_long(count: int) -> None:
+    """D2: before the last of a line was a group for each ahead, 1 225 in all for 50, 79 800 for 400; now one each."""
+    locks = locks_of()
+    tickets = [asked(locks, "stock") for _ in range(count)]
+    assert sum(len(locks.groups(ticket)) for ticket in tickets) == count - 1
 
 
 def test_an_old_epoch_is_known_as_old() -> None:
@@ -278,7 +332,7 @@ def test_tenants_do_not_meet() -> None:
 @pytest.mark.parametrize(
     ("bound", "told"),
     [
-        ({"locks_max": 2}, "2 locks are in use"),
+        ({"locks_max": 4}, "2 locks are in use, which is the bound of one tenant"),
         ({"askers_max": 2}, "2 requests hold or wait for 'a'"),
         ({"process_max": 3}, "one process may hold and wait for 3 locks"),
     ],
@@ -295,9 +349,27 @@ def test_everything_is_bounded(bound: dict[str, int], told: str) -> None:
     asked(locks, "a")
 
 
+def test_one_tenant_leaves_room_for_others() -> None:
+    """I6, F110: it may use half of all locks; who comes when all are in use is told so, and what is free is free."""
+    locks = locks_of(locks_max=4)
+    first = asked(locks, "a", "b")
+    assert "of one tenant" in refused(locks, "c").detail
+    for number, tenant in enumerate(("acme", "initech")):
+        names = locks.names(tenant, ["a"])
+        assert isinstance(names, tuple)
+        assert locks.request(LockTicket(id="x", names=names, process=f"p{number}", unit=tenant), 0.0) is None
+    names = locks.names("umbrella", ["a"])
+    assert isinstance(names, tuple)
+    refusal = locks.request(LockTicket(id="x", names=names, process="p9"), 0.0)
+    assert refusal is not None
+    assert refusal.detail == "4 locks are in use, which is the bound"
+    locks.release(first, 0.0)
+    asked(locks, "c", "d")
+
+
 @pytest.mark.parametrize(
     "options",
-    [{"lease_s": 0}, {"wait_s": -1.0}, {"spread": 0.6}, {"names_max": 0}, {"locks_max": 0}, {"askers_max": 0}],
+    [{"lease_s": 0}, {"wait_s": -1.0}, {"spread": 0.6}, {"names_max": 0}, {"locks_max": 1}, {"askers_max": 0}],
 )
 def test_options_are_checked(options: dict[str, Any]) -> None:
     """I7: what can never be right is refused when it is read."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentgate.core.open_wait import OpenWait, UnitFacts
-from agentgate.core.waits import NODES_MAX, WAITS_MAX, Waits
+from agentgate.core.waits import WAITS_MAX, WORK_MAX, Waits
 from tests.properties.wait_kit import At, Graph, Slots
 
 
@@ -115,13 +115,27 @@ def test_a_long_chain_raises_nothing() -> None:
 
 
 def test_what_reaches_too_far_is_left_to_the_timer() -> None:
-    """D2: a check looks at 10 000 nodes and no more; what it did not see is counted, and the scan finds it."""
-    graph, _ = chain_of(NODES_MAX)
+    """D2: a check does bounded work and no more; what it did not see is counted, and the scan finds it."""
+    graph, _ = chain_of(WORK_MAX // 3)
     graph.begin("a")
     graph.wait("u0", ("a",))
     assert graph.waits.check(graph.wait("a", ("u0",))) is None
     assert graph.waits.left == 1
     assert graph.scan() == [frozenset({"a", "u0"})]
+
+
+def test_waits_with_many_holders_are_bounded_by_what_is_read() -> None:
+    """D2: not only nodes cost time: 400 units that each wait for all before them are left to the timer."""
+    units = [f"u{number}" for number in range(400)]
+    graph = Graph(*units)
+    for number, unit in enumerate(units):
+        graph.wait(unit, *((other,) for other in units[:number]))
+    graph.begin("a")
+    graph.wait("u0", ("a",))
+    graph.wait("a", (units[-1],))
+    assert graph.waits.check(graph.waits.of(units[-1])[0]) is None
+    assert graph.waits.left == 1
+    assert graph.scan() == [frozenset(["a", *units])]
 
 
 def test_who_is_not_open_waits_for_nothing() -> None:

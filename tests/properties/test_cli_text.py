@@ -234,7 +234,7 @@ def test_names_in_waits_are_never_markup(name: str) -> None:
     text = printed(shown_picture(picture))
     assert text.count(shown(name)) == 2
     assert "\x1b" not in text
-    for said in ("circle of waits, suspected", "(3 units in all)", "look", "switched off", "only the first 1 waits"):
+    for said in ("circle of waits, suspected", "(3 units in all)", "look", "nobody refuses", "only the first 1 waits"):
         assert said in text
 
 

@@ -195,6 +195,19 @@ class LocksHistory(RuleBasedStateMachine):
             for unit in free:
                 del waits[unit]
 
+    @invariant()
+    def the_next_ones_stand_for_all(self) -> None:
+        """What the wait graph is told, the next ones ahead, reaches exactly those who have to go first."""
+        told: dict[str, set[str]] = {}
+        true: dict[str, set[str]] = {}
+        for ticket in filter(lambda ticket: ticket.waiting, self.open):
+            told[ticket.unit] = {unit for group in self.locks.groups(ticket) for unit in group}
+            standing = self.locks.standing()
+            wanted = [standing[name] for name in ticket.names[ticket.front :] if name in standing]
+            true[ticket.unit] = {other.unit for lock in wanted for other in lock.before(ticket)}
+        assert all(told[unit] <= true[unit] for unit in told)
+        assert [reached(told, unit) for unit in told] == [reached(true, unit) for unit in told]
+
     def teardown(self) -> None:
         for unit in UNITS if hasattr(self, "locks") else ():
             self.unit_ends(unit)
@@ -203,6 +216,16 @@ class LocksHistory(RuleBasedStateMachine):
             assert self.locks.standing() == {}
             assert self.locks.tick(1e9) == []
             assert self.locks.next_deadline() is None
+
+
+def reached(edges: dict[str, set[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    row = [start]
+    while row:
+        near = edges.get(row.pop(), set()) - found
+        found |= near
+        row += near
+    return found
 
 
 TestLocksHistory = LocksHistory.TestCase

@@ -246,6 +246,26 @@ def test_a_session_lock_outlives_its_unit_but_not_its_process() -> None:
     play(story)
 
 
+def test_a_session_lock_of_a_caller_is_no_deadlock() -> None:
+    """D3: it is not its unit that gives it back, so who is called by that unit may wait for it."""
+
+    async def story() -> None:
+        async with desk() as at:
+            other = Desk(at.platform, "depot")
+            unit = await at.unit()
+            assert (await at.lock(unit, "stock", scope="session")).ok
+            first = at.peer.last_lock
+            below = at.peer.call("depot", "pay", "o9", token=unit.params.token)
+            waits = other.lock(await other.peer.next(), "stock")
+            await asyncio.sleep(5)
+            assert not waits.done()
+            at.peer.unlock(first)
+            assert (await waits).ok
+            assert not below.done()
+
+    play(story)
+
+
 def test_who_may_ask() -> None:
     """A lock of a message needs an open unit of this very process; names and ids are checked."""
 

@@ -181,6 +181,63 @@ def test_who_waits_for_a_lock_waits_for_its_holder() -> None:
     play(story)
 
 
+class Hurried:
+    """A clock by which every slice of a picture is over at once, so that the gate goes on after each wait."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._clock = platform.clock
+        self._looks = 0
+
+    def now(self) -> float:
+        self._looks += 1
+        return self._clock.now() + self._looks * 0.01
+
+    def wall(self) -> float:
+        return self._clock.wall()
+
+
+def begin(asker: WirePeer, unit: Invoked, kind: str, number: int) -> None:
+    token = unit.params.token
+    if kind == "lock":
+        _ = asker.lock("stock", token=token)
+    elif kind == "signal":
+        _ = asker.ask("wait_for", name="told", about=str(number), token=token)
+    else:
+        names = [f"c{number}.{part}" for part in range(2)]
+        for name in names:
+            awaited = kind == "call"
+            params = {"target": "b", "task_type": "block", "business_key": name, "token": token, "awaited": awaited}
+            _ = asker.ask("call", name, **params)
+        if kind == "first":
+            asker.send(method="wait", params={"id": f"w{number}", "any_of": names})
+
+
+@pytest.mark.parametrize("kind", ["lock", "signal", "call", "first"])
+def test_what_ends_while_a_picture_is_taken_waits_for_nobody(kind: str) -> None:
+    """H2: a picture is read in slices; of a wait that ended in between is shown what is left, and nothing fails."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            a, b = peer(platform, "a", concurrency=9), peer(platform, "b")
+            shop = client(platform)
+            for number in range(9):
+                ask(shop, "a", "block", f"o{number}")
+            holder, *units = [await a.next() for _ in range(9)]
+            assert (await a.lock("stock", token=holder.params.token)).ok
+            for number, unit in enumerate(units):
+                begin(a, unit, kind, number)
+            await asyncio.sleep(0.1)
+            picture = asyncio.create_task(WaitPictures(platform.gateway, Hurried(platform)).take("default"))
+            await asyncio.sleep(0)
+            for lock_id in [*a.locks][::-1]:
+                a.unlock(lock_id)
+            a.cancel_calls()
+            b.leave()
+            assert len((await picture).waits) > len(units)
+
+    play(story)
+
+
 def test_a_knot_that_stands_is_on_top_with_who_is_behind_it() -> None:
     """D3, H3: observed only, the circle stands: it is told as a line and by steps; who is behind it is marked."""
 

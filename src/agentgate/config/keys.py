@@ -260,7 +260,7 @@ KEYS: Final[tuple[Key, ...]] = (
         "locks of one request",
         "one request holds up many", "honest work needs several requests"),
     Key("locks.locks_max", LockOptions, "locks_max",
-        "locks that are held or waited for",
+        "locks that are held or waited for; half of them by one tenant",
         "memory grows with names", "units are refused under load"),
     Key("locks.askers_max", LockOptions, "askers_max",
         "requests that hold one lock or wait for it",

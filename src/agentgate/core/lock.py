@@ -20,14 +20,16 @@ of some while it waits for others, and everybody who waits, waits for somebody w
 - `ended`: given back, or given up while it waited.
 
 How it works. A lock knows who has it (kept or held) and its line, both in the order of coming. It lives as long as a
-request names it, which `askers` counts.
+request names it, which `askers` counts. The wait graph is told of a request only who is next ahead of it (`Turns`):
+those wait for who was before them, so a line has as many edges as requests, not as pairs. That is worked out for the
+whole line when somebody looks, and again after the lock has changed.
 
 Not covered: which locks there are, leases and bounds (`core.locks`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Final, Literal
 
@@ -81,6 +83,11 @@ class LockTicket(Struct, eq=False, kw_only=True):
         return f"{self.owner}.{self.work} (unit {self.unit})" if self.unit else self.owner
 
     @property
+    def is_bound(self) -> bool:
+        """Whether the end of its unit is what gives it back: not for a session's, nor when its unit does not stop."""
+        return self.unit != "" and self.scope == "message" and self.is_renewed
+
+    @property
     def kept(self) -> tuple[str, ...]:
         """The names that nobody else can have."""
         return self.names[: self.front]
@@ -95,26 +102,83 @@ def go_together(one: LockTicket, other: LockTicket) -> bool:
     return one.mode == other.mode == "shared"
 
 
+class Turns:
+    """Who is next ahead of whom at one lock, as it stands: the fewest bound requests that have all others behind them.
+
+    Requests that are not bound are passed over: nobody knows when they go, but whoever is before them must go as well.
+    """
+
+    __slots__ = ("_before_exclusive", "_before_shared", "_next")
+
+    def __init__(self, has: Sequence[LockTicket], line: Sequence[LockTicket]) -> None:
+        self._before_exclusive = [ticket for ticket in has if ticket.is_bound]
+        self._before_shared = [ticket for ticket in self._before_exclusive if ticket.mode == "exclusive"]
+        self._next: dict[LockTicket, tuple[list[LockTicket], int]] = {}  # a row, and how much of it was there
+        for ticket in line:
+            ahead = self._last(ticket)
+            self._next[ticket] = ahead, len(ahead)
+            if ticket.is_bound:
+                self._add(ticket)
+
+    def before(self, ticket: LockTicket) -> list[LockTicket]:
+        """Whom this request waits for. One that is not as far yet will stand behind the whole line."""
+        if ticket not in self._next:
+            return self._last(ticket)
+        ahead, count = self._next[ticket]
+        return ahead[:count]
+
+    def _last(self, ticket: LockTicket) -> list[LockTicket]:
+        return self._before_exclusive if ticket.mode == "exclusive" else self._before_shared
+
+    def _add(self, ticket: LockTicket) -> None:
+        if ticket.mode == "exclusive":
+            self._before_exclusive = self._before_shared = [ticket]
+            return
+        passed = self._before_shared
+        if self._before_exclusive[:1] == passed[:1]:  # the first of a run: it waits for those that it does not pass
+            self._before_exclusive = self._before_exclusive[len(passed) :]
+        self._before_exclusive.append(ticket)
+
+
 class Lock:
     """One lock. `has` and `line` are in the order of coming."""
 
-    __slots__ = ("askers", "has", "line")
+    __slots__ = ("_turns", "askers", "has", "line")
 
     def __init__(self) -> None:
         self.askers = 0  # open requests that name it, those included that are not as far yet
         self.has: dict[LockTicket, None] = {}
         self.line: dict[LockTicket, None] = {}
+        self._turns: Turns | None = None  # as of the last look, unless the lock has changed since
+
+    @property
+    def turns(self) -> Turns:
+        """Who is next ahead of whom."""
+        if self._turns is None:
+            self._turns = Turns([*self.has], [*self.line])
+        return self._turns
+
+    def changed(self) -> None:
+        """Somebody has come, gone, or is not bound any more."""
+        self._turns = None
+
+    def keep(self, ticket: LockTicket) -> None:
+        """It is this request's from now on."""
+        self.changed()
+        self.has[ticket] = None
 
     def enter(self, ticket: LockTicket, *, held_back: bool) -> bool:
         """Keep the lock for this request, or put it into the line; whether it is kept."""
-        if held_back or self.line or not self._fits(ticket):
-            self.line[ticket] = None
-            return False
-        self.has[ticket] = None
-        return True
+        if not held_back and not self.line and self._fits(ticket):
+            self.keep(ticket)
+            return True
+        self.changed()
+        self.line[ticket] = None
+        return False
 
     def leave(self, ticket: LockTicket) -> None:
         """The request is over, wherever it stood."""
+        self.changed()
         self.has.pop(ticket, None)
         self.line.pop(ticket, None)
 
@@ -124,7 +188,7 @@ class Lock:
         for ticket in self.line:
             if not self._fits(ticket):
                 break
-            self.has[ticket] = None
+            self.keep(ticket)
             served.append(ticket)
         for ticket in served:
             del self.line[ticket]

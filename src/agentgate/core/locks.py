@@ -35,7 +35,7 @@ from agentgate.core.keys import name_flaw
 from agentgate.core.lock import Lock, LockTicket, go_together
 from agentgate.core.lock_order import order_flaw, shown
 from agentgate.core.ranges import require
-from agentgate.model import Problem, problem, qualified
+from agentgate.model import Problem, problem, qualified, tenant_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -52,7 +52,8 @@ class LockOptions:
     - `wait_s`, 10: for a request without a time-out: several holders' ordinary work, a third of a root call's deadline.
     - `spread`, 0.15: REQUIREMENTS D5.
     - `names_max`, 16, of one request: who needs more wants a coarser lock.
-    - `locks_max`, 10 000, known at once: one for each piece of work that 1 000 agents have in hand.
+    - `locks_max`, 20 000, known at once, half of them of one tenant: one for each piece of work that its 1 000 agents
+      have in hand, and another tenant still finds room.
     - `askers_max`, 1 000, who hold or wait for one lock: as long as the queue of an agent.
     - `process_max`, 1 000, names that one process holds and waits for: all its units, with several each.
     """
@@ -61,14 +62,20 @@ class LockOptions:
     wait_s: float = 10.0
     spread: float = 0.15
     names_max: int = 16
-    locks_max: int = 10_000
+    locks_max: int = 20_000
     askers_max: int = 1_000
     process_max: int = 1_000
 
     def __post_init__(self) -> None:
         require(self, "lease_s", "wait_s", low=0.001, high=86_400.0)
         require(self, "spread", high=0.5)
-        require(self, "names_max", "locks_max", "askers_max", "process_max", low=1)
+        require(self, "names_max", "askers_max", "process_max", low=1)
+        require(self, "locks_max", low=2)
+
+    @property
+    def tenant_max(self) -> int:
+        """How many locks of one tenant are known at once."""
+        return self.locks_max // 2
 
 
 class LockNews(NamedTuple):
@@ -87,6 +94,7 @@ class Locks:
         self._first_epoch = self._epoch = epoch << EPOCH_BITS
         self._opens_at: float | None = None
         self._locks: dict[str, Lock] = {}
+        self._known: Counter[str] = Counter()  # locks, by tenant
         self._processes: dict[str, dict[str, LockTicket]] = {}  # open requests by process and id
         self._wanted: Counter[str] = Counter()  # names in those requests, by process
         self._units: dict[str, dict[LockTicket, None]] = {}
@@ -140,7 +148,7 @@ class Locks:
             self._lapse(other, now)
         self._add(ticket, now)
         for name in ticket.names:
-            self._locks[name].has[ticket] = None
+            self._locks[name].keep(ticket)
         ticket.front = len(ticket.names)
         self._grant(ticket, epoch, now)
         return True
@@ -174,6 +182,8 @@ class Locks:
         """The unit was told to stop and did not: its leases end with the time that is left of them."""
         for ticket in self._units.get(unit, ()):
             ticket.is_renewed = ticket.scope == "session"
+            for name in ticket.names:
+                self._locks[name].changed()
 
     def end_unit(self, unit: str, now: float) -> bool:
         """The unit has ended: its locks are free, except those held for the session of its process.
@@ -245,15 +255,16 @@ class Locks:
         return lock is not None and any(ticket.state == "held" and ticket.epoch == epoch for ticket in lock.has)
 
     def groups(self, ticket: LockTicket) -> list[tuple[str, ...]]:
-        """Whom a waiting request waits for, as the wait graph wants it: all must go, each by itself.
+        """Whom a waiting request waits for, as the wait graph wants it: the next ones ahead, all of whom must go.
 
-        A group names one unit, or nobody: then it is outside, since only its process can say what becomes of it.
+        Nobody: its turn may come by itself. What is held for a session, or by a unit that does not stop, is given back
+        by others than its unit, so it is outside.
         """
-        if self._opens_at is not None:
-            return [()]
+        if self._opens_at is not None or not ticket.waiting:
+            return []
         wanted = ticket.names[ticket.front :]
-        ahead = {other: None for name in wanted for other in self._locks[name].before(ticket)}
-        return [(other.unit,) if other.unit else () for other in ahead]
+        ahead = {other: None for name in wanted for other in self._locks[name].turns.before(ticket)}
+        return [(other.unit,) for other in ahead]
 
     def standing(self) -> dict[str, Lock]:
         """Every lock that somebody has or waits for, by its qualified name."""
@@ -272,7 +283,10 @@ class Locks:
         full = next((name for name in ticket.names if name in known and known[name].askers >= options.askers_max), None)
         if full is not None:
             return _full(f"{options.askers_max} requests hold or wait for {shown((full,))}, which is the bound")
-        if len(known) + sum(name not in known for name in ticket.names) > options.locks_max:
+        new = sum(name not in known for name in ticket.names)
+        if new and self._known[tenant_of(ticket.names[0])] + new > options.tenant_max:
+            return _full(f"{options.tenant_max} locks are in use, which is the bound of one tenant")
+        if len(known) + new > options.locks_max:
             return _full(f"{options.locks_max} locks are in use, which is the bound")
         if self._wanted[ticket.process] + len(ticket.names) > options.process_max:
             return _full(f"one process may hold and wait for {options.process_max} locks")
@@ -297,6 +311,7 @@ class Locks:
             lock = self._locks.get(name)
             if lock is None:
                 lock = self._locks[name] = Lock()
+                self._known[tenant_of(name)] += 1
             lock.askers += 1
 
     def _advance(self, ticket: LockTicket, now: float) -> None:
@@ -325,9 +340,7 @@ class Locks:
     def _remove(self, ticket: LockTicket, now: float) -> None:
         self._leases.pop(ticket, None)
         _drop(self._processes, ticket.process, ticket.id)
-        self._wanted[ticket.process] -= len(ticket.names)
-        if not self._wanted[ticket.process]:
-            del self._wanted[ticket.process]
+        _less(self._wanted, ticket.process, len(ticket.names))
         _drop(self._units, ticket.unit, ticket)
         for name in ticket.names:
             lock = self._locks[name]
@@ -335,6 +348,7 @@ class Locks:
             lock.askers -= 1
             if not lock.askers:
                 del self._locks[name]
+                _less(self._known, tenant_of(name), 1)
         self._serve(ticket.names, now)
 
     def _serve(self, names: Iterable[str], now: float) -> None:
@@ -353,6 +367,12 @@ def _drop(rows: dict[str, dict[K, V]], row: str, key: K) -> None:
     found.pop(key, None)
     if not found:
         rows.pop(row, None)
+
+
+def _less(counts: Counter[str], key: str, by: int) -> None:
+    counts[key] -= by
+    if not counts[key]:
+        del counts[key]
 
 
 def _bad(detail: str) -> Problem:

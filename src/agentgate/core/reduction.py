@@ -54,7 +54,7 @@ class Reduction:
     asked about: everything stops when it is live.
     """
 
-    __slots__ = ("_closing", "_goal", "_known", "_read", "_stack", "_undecided", "live", "nodes")
+    __slots__ = ("_closing", "_goal", "_known", "_read", "_stack", "_undecided", "live", "work")
 
     def __init__(
         self, read: Callable[[Node], Iterable[Group]], known: Container[object], goal: Node | None = None
@@ -66,7 +66,7 @@ class Reduction:
         self._closing: list[_Branch] = []
         self._undecided: dict[Node, _Undecided] = {}
         self.live: set[Node] = set()
-        self.nodes = 0  # opened so far
+        self.work = 0  # nodes that were opened, and groups and members that were read of them
         if goal is not None:
             self.begin(goal)
 
@@ -99,15 +99,17 @@ class Reduction:
 
     def _open(self, node: Node) -> _Undecided | None:
         """Begin with a node; None: it is live, as far as a glance tells."""
-        self.nodes += 1
+        self.work += 1
         known = self._known
         groups = []
         for group in self._read(node):
+            self.work += 1
             for member in group:
                 if member not in known and type(member) is str:
                     break  # a running unit: this group asks for nothing more
             else:
                 if group:
+                    self.work += len(group)
                     groups.append(group)
         if not groups:
             self.live.add(node)

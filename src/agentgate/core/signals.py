@@ -225,7 +225,9 @@ class SignalBook:
         return self._end(wait, Outcome(error=error))
 
     def groups(self, wait: SignalWait) -> Sequence[tuple[str, ...]]:
-        """For the wait graph: the other units of which one may send it; () when that may be anybody."""
+        """For the wait graph: the other units of which one may send it; () when that may be anybody, or it is over."""
+        if wait.outcome is not None:
+            return ()
         candidates = self._promises.candidates(wait.tenant, wait.name, wait.about, wait.from_agent)
         found = tuple(unit for unit in candidates if unit != wait.unit)
         return (found,) if found else ()

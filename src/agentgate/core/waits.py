@@ -8,7 +8,8 @@ Decides whether a wait may begin. The rules (DESIGN 4.4, D1 to D4):
   (`core.knots`). A check finds a knot only where this very wait puts its unit in one, by certain waits alone: suspected
   ones count as if they would come.
 - A unit that would wait *behind* a knot may: it is marked (`OpenWait.behind`), and goes on once the knot is undone.
-- A check looks at `NODES_MAX` nodes at most. What takes more is left to the timer (`core.wait_scan`), and counted.
+- A check does `WORK_MAX` work at most: nodes, and what is read of each. What takes more is left to the timer
+  (`core.wait_scan`), and counted.
 
 How it works. Edges are followed forward only, from the wait that has begun or changed its aim, and read from their
 sources on the way; so nothing here can disagree with them, and beginning or ending a wait is one entry in a map. The
@@ -32,7 +33,8 @@ from agentgate.model import Knot
 
 __all__ = ["Aim", "Group", "Member", "OpenWait", "Pool", "UnitFacts", "Waits"]
 
-NODES_MAX: Final = 10_000  # a check that reaches more holds the loop for too long
+WORK_MAX: Final = 16_000  # some 5 ms, a chain of 5 000; a check that takes more holds the loop for too long
+CHUNK: Final = 32  # steps between two looks at the work
 WAITS_MAX: Final = 1_000  # of one unit; far beyond what a chain allows it
 
 
@@ -114,8 +116,8 @@ class Waits:
 
     def _look(self, wait: OpenWait) -> Knot | None:
         reduction = Reduction(self._certain.groups, self._waits, goal=wait)
-        while reduction.pending and reduction.nodes < NODES_MAX:
-            reduction.advance(NODES_MAX - reduction.nodes)
+        while reduction.pending and reduction.work < WORK_MAX:
+            reduction.advance(CHUNK)
         if reduction.pending:
             self.left += 1
             return None
