@@ -12,7 +12,6 @@ nobody had waited for are gone.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -29,6 +28,7 @@ from agentgate.gateway import reading
 from agentgate.gateway.entry import inner_s, seconds_of
 from agentgate.model import Call, Outcome, Problem, failure, plain, problem, qualified
 from agentgate.model.link import SignalParams, WaitForParams
+from agentgate.runtime.alarm import Alarm
 
 if TYPE_CHECKING:
     from agentgate.core.chain import ChainGuard
@@ -103,7 +103,7 @@ class Signals:
         self._clock = clock
         self._draw = chance.draw
         self._counters = counters
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(self._tick)
         units.listen(self)
 
     # Waits
@@ -196,8 +196,7 @@ class Signals:
 
     def close(self) -> None:
         """Stop the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.set(None)
 
     # Parts
 
@@ -303,13 +302,7 @@ class Signals:
         self._set_timer()
 
     def _set_timer(self) -> None:
-        due = self.book.next_deadline()
-        if self._timer is not None:
-            if self._timer.when() == due:
-                return
-            self._timer.cancel()
-        self._timer = None if due is None else asyncio.get_running_loop().call_at(due, self._tick)
+        self._alarm.set(self.book.next_deadline())
 
     def _tick(self) -> None:
-        self._timer = None
         self._conclude(self.book.tick(self._clock.now()))
