@@ -64,6 +64,10 @@ class Awaiting:
         """For display: what units stand still for."""
         return [wait for waits in self._open.values() for wait in waits.values()]
 
+    def knows(self, peer: Peer, wait_id: str) -> bool:
+        """Whether this process has an open wait of this id."""
+        return wait_id in self._open.get(peer.instance, ())
+
     def wait(self, peer: Peer, params: WaitParams) -> None:
         """A unit stands still from now on, unless something of what it waits for has ended already."""
         waits = self._open.get(peer.instance, {})

@@ -164,7 +164,10 @@ class LockService:
     def pump(self) -> None:
         """Tell everybody what is new, and look again when the next thing is due."""
         for ticket, refusal in self._locks.tick(self._clock.now()):
-            self._tell(ticket, refusal)
+            try:
+                self._tell(ticket, refusal)
+            except Exception:  # a flaw in what one waits for, which concerns none of the others
+                log.exception("lock_news_failed", unit=ticket.unit, names=", ".join(map(logged, ticket.names)))
         self._alarm.set(self._locks.next_deadline())
 
     # --- parts

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import structlog
 
 from agentgate.core.keys import name_flaw
 from agentgate.core.open_wait import Group, OpenWait
@@ -26,7 +27,7 @@ from agentgate.core.signals import Signal, SignalBook, SignalWait, WaitId
 from agentgate.errors import WireError
 from agentgate.gateway import reading
 from agentgate.gateway.entry import inner_s, seconds_of
-from agentgate.model import Call, Outcome, Problem, failure, plain, problem, qualified
+from agentgate.model import Call, Outcome, Problem, failure, logged, plain, problem, qualified
 from agentgate.model.link import SignalParams, WaitForParams
 from agentgate.runtime.alarm import Alarm
 
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from agentgate.gateway.peers import Peer, Peers
     from agentgate.gateway.units import Unit, Units
     from agentgate.ports.clock import Chance, Clock
+
+log = structlog.get_logger(__name__)
 
 # Two sides that wait for one another, each with the time that is left, must not give up, and come back, in step (D5).
 SPREAD: Final = 0.15
@@ -293,13 +296,19 @@ class Signals:
 
     def _conclude(self, ended: Sequence[SignalWait]) -> None:
         for wait in ended:
-            assert wait.outcome is not None, "it has ended"
-            self._counters.waits[wait.outcome.code] += 1
-            peer = self._peers.get(wait.id[0])
-            if peer is not None:
-                peer.respond(wait.id[1], wait.outcome)
-            self.on_end(wait)
+            try:
+                self._tell(wait)
+            except Exception:  # a flaw in what one waits for, which concerns none of the others
+                log.exception("wait_end_failed", unit=wait.unit, name=logged(wait.name))
         self._set_timer()
+
+    def _tell(self, wait: SignalWait) -> None:
+        assert wait.outcome is not None, "it has ended"
+        self._counters.waits[wait.outcome.code] += 1
+        peer = self._peers.get(wait.id[0])
+        if peer is not None:
+            peer.respond(wait.id[1], wait.outcome)
+        self.on_end(wait)
 
     def _set_timer(self) -> None:
         self._alarm.set(self.book.next_deadline())
