@@ -161,7 +161,7 @@ def test_news_of_a_lock_that_cannot_be_told_keeps_nobody_else_waiting() -> None:
             first, second = (shared(team.bank, unit) for unit in (team.unit, team.child))
             await asyncio.sleep(0.01)
             service = platform.gateway._link.locks  # noqa: SLF001 - a flaw that nobody knows of yet
-            wait = next(iter(service._open.values()))  # noqa: SLF001
+            wait = next(iter(service._open.values()))  # noqa: SLF001 - the same
             platform.gateway.waits.close(wait)
             del wait.unit
             team.stock.unlock(held)
