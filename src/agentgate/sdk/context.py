@@ -170,8 +170,8 @@ class Context(UnitView):
     async def first(self, *awaited: Pending[T] | Handle[T]) -> T:
         """Wait until the first of several ends, and cancel the others; its value, or its error.
 
-        Takes what `call` and `wait_for` return, and handles. Whether a handle was it, `handle.done` says. If a handle is
-        done already, nothing is begun.
+        Takes what `call` and `wait_for` return, and handles. Whether a handle was it, `handle.done` says. If a handle
+        is done already, nothing is begun.
         """
         check_first(awaited, (Pending, Handle), "calls, waits and handles of this context")
         handles: list[Handle[T]] = []
