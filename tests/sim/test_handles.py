@@ -48,6 +48,42 @@ def test_the_first_to_end_wins_and_the_others_are_cancelled() -> None:
     play(story)
 
 
+def test_nothing_is_begun_when_a_handle_is_done_already() -> None:
+    """4.4 `first`: the signal that is kept stays for the next who waits, and no call is made; in threads as well."""
+    made: list[str] = []
+
+    async def race(ctx: Context) -> list[Any]:
+        done = ctx.start("order", "add", "k1")
+        await done
+        await ctx.signal("news", value="kept")
+        first = await ctx.first(ctx.wait_for("news"), done, ctx.call("order", "add", "k2"))
+        return [first, await ctx.wait_for("news", timeout=0)]
+
+    async def add(ctx: Context) -> str:
+        made.append(ctx.business_key)
+        return ctx.business_key
+
+    threaded = Agent("thread")
+
+    @threaded.handles("race")
+    def race_in_thread(payload: Any, ctx: SyncContext) -> list[Any]:
+        done = ctx.start("order", "add", "k3")
+        done.result()
+        slow = ctx.start("order", "slow", "k4")
+        return [ctx.first(slow, done)]
+
+    async def slow(ctx: Context) -> None:
+        await asyncio.sleep(30)
+
+    async def story() -> None:
+        async with local_gate(agent_of("order", race=race, add=add, slow=slow), threaded) as gate:
+            assert await gate.call("order", "race", "o1") == ["k1", "kept"]
+            assert await gate.call("thread", "race", "o2") == ["k3"]
+            assert made == ["k1", "k3"]
+
+    asyncio.run(story())
+
+
 def test_a_handle_is_waited_for_only_while_somebody_does() -> None:
     """4.4 `start`: no wait until the handle is awaited, none after a time-out of one's own, one again later."""
 

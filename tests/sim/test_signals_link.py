@@ -12,7 +12,7 @@ from agentgate.app import Platform
 from agentgate.config import Settings
 from agentgate.core.rate import RateOptions
 from agentgate.core.signals import SignalOptions
-from agentgate.gateway.awaiting import ANY_OF_MAX, WAITS_MAX
+from agentgate.gateway.awaiting import ANY_OF_MAX, NAMED_MAX
 from agentgate.model import AGENT_SCOPE, Identity, Outcome, Skill
 from tests.sim.wire_peer import SKILLS, Invoked, WirePeer, gate, play
 
@@ -316,7 +316,7 @@ def test_a_unit_stands_still_for_the_first_of_what_it_names() -> None:
 
 
 def test_a_wait_that_cannot_be_one_is_left_out() -> None:
-    """Something of it has ended, it is of two units or of none, it names nothing or too much, there are too many."""
+    """Something of it has ended, it is of two units or of none, it names nothing or too much."""
 
     async def story() -> None:
         async with gate() as platform:
@@ -330,10 +330,41 @@ def test_a_wait_that_cannot_be_one_is_left_out() -> None:
                 bank.peer.send(method="wait", params={"id": "x", "any_of": named})
             bank.shop.send(method="wait", params={"id": "x", "any_of": [root]})
             assert platform.gateway.awaiting.open_waits() == []
-            for number in range(WAITS_MAX + 1):
+
+    play(story)
+
+
+def test_what_the_waits_of_a_unit_name_is_bounded_for_each_unit() -> None:
+    """I10, 4.4: beyond the bound all that the new wait names is refused; other units of the process have their own."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            bank, awaiting = Bank(platform), platform.gateway.awaiting
+            unit, second = await bank.begin(), await bank.begin("o2")
+            held, news, other = (
+                bank.wait_for(of, request_id=name, awaited=False, timeout_ms=20_000)
+                for of, name in ((unit, "w1"), (unit, "w2"), (second, "w3"))
+            )
+            for number in range(NAMED_MAX):
                 bank.peer.send(method="wait", params={"id": f"x{number}", "any_of": ["w1"]})
-            assert len(platform.gateway.awaiting.open_waits()) == WAITS_MAX
+            token = unit.params.token
+            calls = [bank.peer.call("bank", "pay", key, awaited=False, token=token) for key in ("k1", "k2")]
+            begun = f"{bank.peer.instance}-call-1"
+            bank.peer.send(method="wait", params={"id": "y", "any_of": ["w2", begun]})
+            assert ((await news).code, (await calls[0]).code) == ("overloaded", "overloaded")
+            bank.peer.send(method="wait", params={"id": "z", "any_of": ["w3"]})
+            assert len(awaiting.open_waits()) == NAMED_MAX + 1
+            assert [wait.unit for wait in awaiting.open_waits()][-1] == second.unit
+            assert len(platform.gateway.resting) == 2
             bank.peer.send(method="cancel", params={"id": "w1"})
-            assert platform.gateway.awaiting.open_waits() == []
+            assert [wait.id[1] for wait in awaiting.open_waits()] == ["z"]
+            running = await bank.peer.next()
+            bank.peer.send(method="wait", params={"id": "u", "any_of": [f"{bank.peer.instance}-call-2"]})
+            assert len(platform.gateway.resting) == 2
+            bank.peer.answer(running, "paid")
+            assert (await calls[1]).value == "paid"
+            assert not held.done()
+            assert (await other).code == "needs_human"
+            assert (len(platform.gateway.resting), awaiting._named) == (0, {})  # noqa: SLF001 - nothing is left
 
     play(story)

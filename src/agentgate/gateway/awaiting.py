@@ -4,15 +4,20 @@ A signal is waited for from its `wait_for` on. What was begun without waiting (`
 while a `wait` names it; that is one wait for the first of all it names. It is over when the first of them ends, when
 the process says `unwait`, and with the connection: whoever still waits says so again over the next one.
 
+What the waits of a unit name is bounded, for each unit by itself: no other of its process can take its room. Beyond the
+bound nobody could see what a unit waits for, so all that the new wait names is answered with `overloaded`.
+
 While a unit stands still, it rests, and the wait graph knows for whom (`gateway/waits.py`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from agentgate.core.first_of import FirstOf
 from agentgate.core.open_wait import OpenWait
+from agentgate.model import problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,9 +33,13 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 N = TypeVar("N")
 
-# Waits of one process that are open at once, and what one of them names: a unit makes 50 calls at most.
-WAITS_MAX: Final = 1024
+# What one wait names, and all open waits of one unit: it makes 50 calls and 64 waits for signals, and may await each of
+# them more than once.
 ANY_OF_MAX: Final = 64
+NAMED_MAX: Final = 256
+
+
+_FULL: Final = problem("overloaded", detail=f"the unit waits for {NAMED_MAX} things at once, which is the bound")
 
 
 class DeclaredWait(OpenWait, eq=False, kw_only=True):
@@ -59,15 +68,19 @@ class Awaiting:
         signals.on_end = lambda wait: self.ended(wait.id)
         self._open: dict[str, dict[str, DeclaredWait]] = {}  # by process
         self._naming: dict[WaitId, dict[WaitId, DeclaredWait]] = {}  # by what is named
+        self._named: Counter[str] = Counter()  # how much the waits of a unit name
 
     def open_waits(self) -> list[DeclaredWait]:
         """For display: what units stand still for."""
         return [wait for waits in self._open.values() for wait in waits.values()]
 
+    def knows(self, peer: Peer, wait_id: str) -> bool:
+        """Whether this process has an open wait of this id."""
+        return wait_id in self._open.get(peer.instance, ())
+
     def wait(self, peer: Peer, params: WaitParams) -> None:
         """A unit stands still from now on, unless something of what it waits for has ended already."""
-        waits = self._open.get(peer.instance, {})
-        if params.id in waits or len(waits) >= WAITS_MAX or not 0 < len(params.any_of) <= ANY_OF_MAX:
+        if self.knows(peer, params.id) or not 0 < len(params.any_of) <= ANY_OF_MAX:
             return
         parts: dict[WaitId, OpenWait] = {}
         for named in params.any_of:
@@ -75,8 +88,14 @@ class Awaiting:
             if part is None:  # it has ended
                 return
             parts[peer.instance, named] = part
-        if len({part.unit for part in parts.values()}) == 1:
+        units = {part.unit for part in parts.values()}
+        if len(units) != 1:
+            return
+        if self._named[units.pop()] + len(parts) <= NAMED_MAX:
             self._begin((peer.instance, params.id), parts)
+        else:
+            for part in parts.values():
+                part.release(_FULL)
 
     def unwait(self, peer: Peer, wait_id: str) -> None:
         """The unit goes on."""
@@ -126,6 +145,7 @@ class Awaiting:
             id=wait_id,
             any_of=tuple(any_of),
         )
+        self._named[wait.unit] += len(parts)
         instance, name = wait_id
         self._open.setdefault(instance, {})[name] = wait
         for named in any_of:
@@ -137,6 +157,9 @@ class Awaiting:
         _drop(self._open, instance, name)
         for named in wait.any_of:
             _drop(self._naming, named, wait.id)
+        self._named[wait.unit] -= len(wait.parts)
+        if not self._named[wait.unit]:
+            del self._named[wait.unit]
         self._waits.close(wait)
 
 

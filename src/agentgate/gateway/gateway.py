@@ -37,6 +37,7 @@ from agentgate.gateway.policies import Policies
 from agentgate.gateway.reach import Reach
 from agentgate.gateway.registrations import Registrations
 from agentgate.gateway.rejoin import Rejoin
+from agentgate.gateway.request_ids import RequestIds
 from agentgate.gateway.resting import Resting
 from agentgate.gateway.schemas import Schemas
 from agentgate.gateway.session import Session
@@ -325,6 +326,7 @@ class Gateway(Service):
             schemas=schemas,
             signals=self.signals,
             awaiting=self.awaiting,
+            request_ids=RequestIds(self.policies.locks, self.signals.book, self.awaiting),
             counters=self.counters,
             left=self._leaving,
             options=self.options.calls,

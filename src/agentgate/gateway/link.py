@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from agentgate.gateway.peers import Peers
     from agentgate.gateway.registrations import Registrations
     from agentgate.gateway.rejoin import Rejoin
+    from agentgate.gateway.request_ids import RequestIds
     from agentgate.gateway.schemas import Schemas
     from agentgate.gateway.signals import Signals
     from agentgate.gateway.units import Units
@@ -98,6 +99,7 @@ class LinkService:
         schemas: Schemas,
         signals: Signals,
         awaiting: Awaiting,
+        request_ids: RequestIds,
         counters: Counters,
         left: Callable[[Call], None],
         options: CallOptions,
@@ -124,6 +126,7 @@ class LinkService:
         self._routes = RouteTexts(directory)
         self.signals = signals
         self.awaiting = awaiting
+        self.request_ids = request_ids
         self.counters = counters
         self.payload_options = payload_options
 

@@ -16,6 +16,7 @@ import structlog
 from agentgate.errors import WireError
 from agentgate.gateway import frames, reading
 from agentgate.gateway.frames import ErrorResponse, Message, Response
+from agentgate.model import failure
 from agentgate.model.link import (
     PROBE_ID,
     AckParams,
@@ -36,6 +37,7 @@ from agentgate.model.link import (
 if TYPE_CHECKING:
     from agentgate.gateway.link import LinkService
     from agentgate.gateway.peers import Peer
+    from agentgate.gateway.request_ids import RequestKind
     from agentgate.model import Identity
 
 log = structlog.get_logger(__name__)
@@ -189,9 +191,19 @@ class Session:
             answer = reading.answer(frames.raw(frame.result), self._link.payload_options)
         self._link.answered(peer, frame.id, answer)
 
+    def _ask(self, peer: Peer, frame: Frame, kind: RequestKind, ask: Callable[[Peer, str, bytes], None]) -> None:
+        """Hand a request on, unless its id is that of another."""
+        request_id = _request_id(frame)
+        other = self._link.request_ids.other_kind(peer, request_id, kind)
+        if other is None:
+            ask(peer, request_id, frames.raw(frame.params))
+        else:
+            why = f"this id belongs to a `{other}` of the same process; every request needs its own"
+            self.post(Response(request_id, failure("bad_request", detail=why)))
+
     def _take_call(self, peer: Peer, frame: Frame) -> None:
         self._link.counters.messages += 1
-        self._link.call(peer, _request_id(frame), frames.raw(frame.params))
+        self._ask(peer, frame, "call", self._link.call)
 
     def _take_note(self, peer: Peer, frame: Frame) -> None:
         take = self.METHODS.get(frame.method or "")
@@ -214,7 +226,7 @@ class Session:
         self._link.cancel(peer, _params(_cancel, frame).id)
 
     def _take_lock(self, peer: Peer, frame: Frame) -> None:
-        self._link.locks.request(peer, _request_id(frame), frames.raw(frame.params))
+        self._ask(peer, frame, "lock", self._link.locks.request)
 
     def _take_unlock(self, peer: Peer, frame: Frame) -> None:
         self._link.locks.drop(peer, _params(_unlock, frame).id)
@@ -226,13 +238,15 @@ class Session:
         self.post(Response(frame.id, self._link.routes(peer, _params(_routes, frame).version)))
 
     def _take_wait_for(self, peer: Peer, frame: Frame) -> None:
-        self._link.signals.wait_for(peer, _request_id(frame), frames.raw(frame.params))
+        self._ask(peer, frame, "wait_for", self._link.signals.wait_for)
 
     def _take_signal(self, peer: Peer, frame: Frame) -> None:
-        self._link.signals.signal(peer, _request_id(frame), frames.raw(frame.params))
+        self._ask(peer, frame, "signal", self._link.signals.signal)
 
     def _take_wait(self, peer: Peer, frame: Frame) -> None:
-        self._link.awaiting.wait(peer, _params(_wait, frame))
+        params = _params(_wait, frame)
+        if self._link.request_ids.other_kind(peer, params.id, "wait") is None:
+            self._link.awaiting.wait(peer, params)
 
     def _take_unwait(self, peer: Peer, frame: Frame) -> None:
         self._link.awaiting.unwait(peer, _params(_unwait, frame).id)

@@ -12,12 +12,12 @@ nobody had waited for are gone.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import structlog
 
 from agentgate.core.keys import name_flaw
 from agentgate.core.open_wait import Group, OpenWait
@@ -27,8 +27,9 @@ from agentgate.core.signals import Signal, SignalBook, SignalWait, WaitId
 from agentgate.errors import WireError
 from agentgate.gateway import reading
 from agentgate.gateway.entry import inner_s, seconds_of
-from agentgate.model import Call, Outcome, Problem, failure, plain, problem, qualified
+from agentgate.model import Call, Outcome, Problem, failure, logged, plain, problem, qualified
 from agentgate.model.link import SignalParams, WaitForParams
+from agentgate.runtime.alarm import Alarm
 
 if TYPE_CHECKING:
     from agentgate.core.chain import ChainGuard
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from agentgate.gateway.peers import Peer, Peers
     from agentgate.gateway.units import Unit, Units
     from agentgate.ports.clock import Chance, Clock
+
+log = structlog.get_logger(__name__)
 
 # Two sides that wait for one another, each with the time that is left, must not give up, and come back, in step (D5).
 SPREAD: Final = 0.15
@@ -103,7 +106,7 @@ class Signals:
         self._clock = clock
         self._draw = chance.draw
         self._counters = counters
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(self._tick)
         units.listen(self)
 
     # Waits
@@ -196,8 +199,7 @@ class Signals:
 
     def close(self) -> None:
         """Stop the timer."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.set(None)
 
     # Parts
 
@@ -294,22 +296,22 @@ class Signals:
 
     def _conclude(self, ended: Sequence[SignalWait]) -> None:
         for wait in ended:
-            assert wait.outcome is not None, "it has ended"
-            self._counters.waits[wait.outcome.code] += 1
-            peer = self._peers.get(wait.id[0])
-            if peer is not None:
-                peer.respond(wait.id[1], wait.outcome)
-            self.on_end(wait)
+            try:
+                self._tell(wait)
+            except Exception:  # a flaw in what one waits for, which concerns none of the others
+                log.exception("wait_end_failed", unit=wait.unit, name=logged(wait.name))
         self._set_timer()
 
+    def _tell(self, wait: SignalWait) -> None:
+        assert wait.outcome is not None, "it has ended"
+        self._counters.waits[wait.outcome.code] += 1
+        peer = self._peers.get(wait.id[0])
+        if peer is not None:
+            peer.respond(wait.id[1], wait.outcome)
+        self.on_end(wait)
+
     def _set_timer(self) -> None:
-        due = self.book.next_deadline()
-        if self._timer is not None:
-            if self._timer.when() == due:
-                return
-            self._timer.cancel()
-        self._timer = None if due is None else asyncio.get_running_loop().call_at(due, self._tick)
+        self._alarm.set(self.book.next_deadline())
 
     def _tick(self) -> None:
-        self._timer = None
         self._conclude(self.book.tick(self._clock.now()))

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import structlog
 from msgspec import Struct, field
 
 from agentgate.core.table import step
@@ -20,6 +21,8 @@ from agentgate.gateway.flights import RECHECK
 from agentgate.model import Call, Change, Changed, LedgerEvent, Outcome, failure, plain
 from agentgate.model.link import StopKind, UnitHealth
 from agentgate.runtime.later import Later
+
+log = structlog.get_logger(__name__)
 
 if TYPE_CHECKING:
     from agentgate.core.chain import ChainGuard
@@ -292,14 +295,20 @@ class Units:
     def _open_for_calls(self, unit: Unit) -> None:
         """From now on its token holds: calls, waits and signals may be made in it."""
         self._guard.open_unit(unit.id, unit.call, instance=unit.instance, span_id=unit.span_id, epoch=unit.epoch)
-        for listener in self._listeners:
-            listener.unit_opened(unit)
+        self._tell(unit, lambda listener: listener.unit_opened(unit))
 
     def _close(self, unit: Unit) -> None:
         """It begins nothing more, and nobody waits for what it waits for."""
         self._guard.close_unit(unit.id)
+        self._tell(unit, lambda listener: listener.unit_ended(unit))
+
+    def _tell(self, unit: Unit, tell: Callable[[UnitListener], None]) -> None:
+        """Tell all of them: an error of one is a flaw of it, and concerns neither the unit nor the others."""
         for listener in self._listeners:
-            listener.unit_ended(unit)
+            try:
+                tell(listener)
+            except Exception:
+                log.exception("unit_listener_failed", unit=unit.id, listener=type(listener).__name__)
 
     def _expire(self, unit: Unit) -> None:
         self.stop(unit, "expire", "its deadline has passed")
@@ -313,8 +322,7 @@ class Units:
         if unit.slot is not None:
             self._overstay_slot(unit.slot)
         self._guard.close_unit(unit.id)
-        for listener in self._listeners:
-            listener.unit_overstays(unit)
+        self._tell(unit, lambda listener: listener.unit_overstays(unit))
         zombies = sum(1 for other in self.of_instance(unit.instance) if other.state == "zombie")
         self._zombies_found(unit.instance, zombies)
 

@@ -42,10 +42,11 @@ class CallWait(OpenWait, eq=False, kw_only=True):
     ended_with: Problem | None = None
 
     def release(self, problem: Problem) -> None:
-        """End it now: the call comes to this outcome."""
-        if self.ended_with is None and self.task is not None:
+        """End it now, or as soon as it begins: the call comes to this outcome."""
+        if self.ended_with is None:
             self.ended_with = problem
-            self.task.cancel()
+            if self.task is not None:
+                self.task.cancel()
 
 
 class UnitWaits:

@@ -171,13 +171,20 @@ class Context(UnitView):
     async def first(self, *awaited: Pending[T] | Handle[T]) -> T:
         """Wait until the first of several ends, and cancel the others; its value, or its error.
 
-        Takes what `call` and `wait_for` return, and handles. Whether a handle was it, `handle.done` says.
+        Takes what `call` and `wait_for` return, and handles. Whether a handle was it, `handle.done` says. If a handle
+        is done already, nothing is begun.
         """
         check_first(awaited, (Pending, Handle), "calls, waits and handles of this context")
         handles: list[Handle[T]] = []
         try:
+            is_over = any(isinstance(one, Handle) and one.done for one in awaited)
             for one in awaited:
-                handles.append(one if isinstance(one, Handle) else one.start())  # noqa: PERF401 - one may raise
+                if isinstance(one, Handle):
+                    handles.append(one)
+                elif is_over:
+                    one.close()
+                else:
+                    handles.append(one.start())
             await wait_any(self._port, handles)
             return next(handle for handle in handles if handle.done).value()
         finally:

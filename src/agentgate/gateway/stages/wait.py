@@ -36,8 +36,8 @@ class Wait:
     async def _during(self, passage: Passage, onward: Onward) -> Outcome:
         wait = self._waits.open(passage)
         try:
-            repeats = self._waits.repeats(wait)
-            outcome = await onward(passage) if repeats is None else Outcome(error=repeats)
+            refusal = wait.ended_with or self._waits.repeats(wait)
+            outcome = await onward(passage) if refusal is None else Outcome(error=refusal)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if wait.ended_with is None or task is None or task.uncancel():  # its caller left as well
