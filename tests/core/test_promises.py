@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentgate.core.promises import Promise, Promiser, Promises
+from agentgate.core.promises import BROKEN_MAX, LATE_S, Promise, Promiser, Promises
 
 GRACE_S = 5.0
 DONE_O1 = Promise("t", "review", "done", "o1")
@@ -78,3 +78,42 @@ def test_a_unit_that_opens_again_is_known_by_what_is_said_last() -> None:
     assert promises.candidates("t", "done", "o2", "") == ("u1",)
     assert promises.candidates("t", "done", "o1", "") == ()
     assert len(promises) == 1
+
+
+def test_a_broken_promise_is_remembered_for_a_while() -> None:
+    """4.4: for those who come only then, whether its end was final or its grace is over; each by its own time."""
+    promises = opened(review("u1"), review("u2", "o2"))
+    o2 = DONE_O1._replace(about="o2")
+    promises.ended("u1", 1.0, final=True)
+    promises.ended("u2", 1.0, final=False)
+    assert (promises.is_broken(DONE_O1, 1.0), promises.is_broken(o2, 1.0)) == (True, False)
+    promises.tick(6.0)
+    until = 1.0 + GRACE_S + LATE_S
+    assert (promises.is_broken(DONE_O1, until - 0.1), promises.is_broken(o2, until - 0.1)) == (True, True)
+    assert (promises.is_broken(DONE_O1, until), promises.is_broken(o2, until)) == (False, True)
+    assert not promises.is_broken(DONE_O1._replace(tenant="other"), 2.0)
+    assert promises.next_deadline() is None, "nobody has to look when it is forgotten"
+
+
+def test_who_promises_it_again_makes_up_for_a_broken_promise() -> None:
+    """4.4: from its start on there is somebody to wait for; broken once more, it is remembered from then on."""
+    promises = opened(review("u1"))
+    promises.ended("u1", 1.0, final=True)
+    promises.opened(review("u2"))
+    assert not promises.is_broken(DONE_O1, 2.0)
+    promises.sent("u2", "done", "o1")
+    promises.ended("u2", 3.0, final=True)
+    assert not promises.is_broken(DONE_O1, 3.0)
+    promises.opened(review("u3"))
+    promises.ended("u3", 4.0, final=True)
+    assert promises.is_broken(DONE_O1, 3.9 + GRACE_S + LATE_S)
+
+
+def test_so_many_broken_promises_are_remembered() -> None:
+    """Invariant 10: the oldest is forgotten for the newest."""
+    promises = opened()
+    for number in range(BROKEN_MAX + 1):
+        promises.opened(review("u", f"o{number}"))
+        promises.ended("u", 1.0, final=True)
+    remembered = [promises.is_broken(DONE_O1._replace(about=f"o{number}"), 1.0) for number in range(BROKEN_MAX + 1)]
+    assert remembered == [False, *[True] * BROKEN_MAX]

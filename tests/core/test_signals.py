@@ -176,6 +176,19 @@ def test_who_waits_for_a_broken_promise_is_told() -> None:
     assert signals.groups(anybody) == ()
 
 
+def test_who_comes_after_a_broken_promise_is_told_at_once() -> None:
+    """4.4: a signal of it that is kept comes first; the end is remembered like any other."""
+    signals = book()
+    signals.unit_opened(Promiser("r1", "t", "review", "o1", {"done"}))
+    signals.unit_ended("r1", 1.0, final=True)
+    signals.signal(news(agent="review"), 2.0)
+    heard, late, anybody = waiting(from_agent="review"), waiting(from_agent="review"), waiting()
+    for wait in (heard, late, anybody):
+        assert signals.wait(wait, 3.0) is None
+    assert ends([heard, late, anybody]) == [("", 1), ("promise_broken", None), ("open", None)]
+    assert (signals.get(late.id), signals.waiting) == (late, 1)
+
+
 def test_nobody_waits_for_its_own_promise() -> None:
     """4.4: the wait graph is told of the others who may send it; if there are none, it may be anybody."""
     signals = book()

@@ -146,6 +146,32 @@ def test_who_waits_for_a_promise_hears_that_it_is_broken(end: str, code: str, at
     play(story)
 
 
+def test_who_waits_for_a_promise_that_was_just_broken_hears_so_at_once() -> None:
+    """4.4: it has had the answer of the one who promised, and begins to wait only then; a new try is waited for."""
+
+    async def wait(ctx: Context) -> list[Any]:
+        await ctx.call("reviewer", "review", ctx.business_key)
+        began = now()
+        failed = await refused(ctx.wait_for("finished", from_agent="reviewer"))
+        again = ctx.start("reviewer", "review", ctx.business_key, action="again")
+        await asyncio.sleep(0.5)
+        return [failed.code, now() - began, await ctx.wait_for("finished", from_agent="reviewer"), await again]
+
+    async def review(ctx: Context) -> None:
+        await asyncio.sleep(1)
+        tries.append(ctx.unit)
+        if len(tries) == 2:
+            await ctx.signal("finished", value="seen")
+
+    tries: list[str] = []
+
+    async def story() -> None:
+        async with gate_of(agent_of("order", wait=wait), agent_of("reviewer", review=review)) as gate:
+            assert await gate.call("order", "wait", "o1") == ["promise_broken", pytest.approx(0.5), "seen", None]
+
+    play(story)
+
+
 def test_a_promise_survives_an_attempt_that_is_run_again() -> None:
     """4.1, 4.4: a handler that asks for time ends its unit, and the next attempt keeps the promise."""
     tries: list[int] = []

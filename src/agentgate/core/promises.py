@@ -7,10 +7,13 @@ Rules. A unit that promises a name is a *candidate* for it from its start until 
 business key, or has ended. A promise is *broken* when its unit ends without having sent it, and no other candidate of
 the same agent is there for the same name and object. Where the end is final (it has answered, and that is stored), this
 is said at once. Any other end (nothing happened, the instance is gone, it was told to stop) may be followed by another
-attempt of the gate, so it counts only after `grace_s`, unless another candidate has appeared by then.
+attempt of the gate, so it counts only after `grace_s`, unless another candidate has appeared by then. That a promise is
+broken is remembered for `grace_s` and `LATE_S` more, for those who begin to wait only then, unless the same agent
+promises it again.
 
 How it works. Candidates stand by tenant and name, then by what they are about. Ends that are not final stand in a row
-in the order in which their grace ends. All of it is as large as what runs, and what has ended within `grace_s`.
+in the order in which their grace ends, and broken promises in the order in which they are forgotten. All of it is as
+large as what runs, and what has ended within `grace_s`; of broken promises `BROKEN_MAX` are remembered.
 
 Not covered: who waits (`core.signals`), and calls that still queue: they have no unit yet.
 """
@@ -18,9 +21,13 @@ Not covered: who waits (`core.signals`), and calls that still queue: they have n
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field
+
+LATE_S: Final = 5.0  # a handler that has just had the answer of the one who promised, and does something else first
+BROKEN_MAX: Final = 10_000  # who comes too late for one that is forgotten waits as long as for anybody
 
 
 class Promise(NamedTuple):
@@ -54,6 +61,7 @@ class Promises:
         self._units: dict[str, Promiser] = {}
         self._candidates: dict[tuple[str, str], dict[str, dict[str, Promiser]]] = {}  # tenant, name; about; unit
         self._in_grace: deque[tuple[float, Promise]] = deque()
+        self._broken: dict[Promise, float] = {}  # until when it is remembered, the soonest first
 
     def __len__(self) -> int:
         return len(self._units)
@@ -68,6 +76,7 @@ class Promises:
         for name in promiser.names:
             by_about = self._candidates.setdefault((promiser.tenant, name), {})
             by_about.setdefault(promiser.about, {})[promiser.unit] = promiser
+            self._broken.pop(promiser.promise(name), None)
 
     def sent(self, unit: str, name: str, about: str) -> None:
         """The unit has sent a signal; if it is one that it has promised, the promise is kept."""
@@ -82,16 +91,15 @@ class Promises:
         if not final:
             self._in_grace.extend((now + self._grace_s, promise) for promise in left)
             return []
-        return [promise for promise in left if not self.is_open(promise)]
+        return self._break(left, now)
 
     def tick(self, now: float) -> list[Promise]:
         """The promises whose grace is over and that nobody has taken up."""
-        broken: list[Promise] = []
+        self._forget_broken(now)
+        due: list[Promise] = []
         while self._in_grace and self._in_grace[0][0] <= now:
-            promise = self._in_grace.popleft()[1]
-            if not self.is_open(promise):
-                broken.append(promise)
-        return broken
+            due.append(self._in_grace.popleft()[1])
+        return self._break(due, now)
 
     def next_deadline(self) -> float | None:
         """When the next grace ends."""
@@ -102,10 +110,31 @@ class Promises:
         units = self._about(promise.tenant, promise.name, promise.about)
         return any(promiser.agent == promise.agent for promiser in units.values())
 
+    def is_broken(self, promise: Promise, now: float) -> bool:
+        """Whether it was broken a moment ago, and nobody has promised it again."""
+        self._forget_broken(now)
+        return promise in self._broken
+
     def candidates(self, tenant: str, name: str, about: str, agent: str) -> tuple[str, ...]:
         """The units that will send just this; without `agent` whoever they belong to."""
         found = self._about(tenant, name, about).values()
         return tuple(promiser.unit for promiser in found if agent in ("", promiser.agent))
+
+    def _break(self, promises: Sequence[Promise], now: float) -> list[Promise]:
+        broken = [promise for promise in promises if not self.is_open(promise)]
+        for promise in broken:
+            self._broken.pop(promise, None)
+            self._broken[promise] = now + self._grace_s + LATE_S
+            if len(self._broken) > BROKEN_MAX:
+                del self._broken[next(iter(self._broken))]
+        return broken
+
+    def _forget_broken(self, now: float) -> None:
+        while self._broken:
+            oldest = next(iter(self._broken))
+            if self._broken[oldest] > now:
+                return
+            del self._broken[oldest]
 
     def _about(self, tenant: str, name: str, about: str) -> dict[str, Promiser]:
         return self._candidates.get((tenant, name), {}).get(about, {})

@@ -14,8 +14,8 @@ and object, if the wait names no other agent as its sender (`from_agent`), and t
   unit has ended, or its process says that it has it.
 - A wait ends with the value of a signal; with `needs_human` when its time is over: nobody was too slow here that could
   be asked again, the business did not go on (D10); with `promise_broken` when it names the agent, and all units of that
-  agent that had promised the signal about this object have ended without it (`core.promises`); with its unit; with
-  what `release` says, when the others of a knot could not go on otherwise.
+  agent that had promised the signal about this object have ended without it (`core.promises`), at once if that was a
+  moment ago; with its unit; with what `release` says, when the others of a knot could not go on otherwise.
 - At a bound the new one is refused with `overloaded`, and what was accepted stays: signals are never forgotten early.
 
 Who may send what somebody waits for is told by `groups`, for the wait graph: the other open units that have promised
@@ -196,6 +196,10 @@ class SignalBook:
             self._drop_kept(kept)
             wait.outcome = Outcome(value=kept.signal.value)
             return None
+        promise = Promise(wait.tenant, wait.from_agent, wait.name, wait.about)
+        if self._promises.is_broken(promise, now):
+            wait.outcome = _without_it(promise)
+            return None
         self._open.setdefault(wait.topic, {})[wait.id] = wait
         self._open_count += 1
         if len(self._deadlines) > 2 * self._open_count + STALE_MIN:
@@ -314,11 +318,9 @@ class SignalBook:
 
     def _broken(self, promises: Sequence[Promise]) -> list[SignalWait]:
         ended: list[SignalWait] = []
-        for tenant, agent, name, about in promises:
-            detail = f"{agent} has ended its work on {about!r} without saying `{name}`"
-            outcome = failure("promise_broken", sent=True, detail=detail)
-            waits = self._open.get((tenant, name, about), {}).values()
-            ended += [self._end(wait, outcome) for wait in list(waits) if wait.from_agent == agent]
+        for promise in promises:
+            waits = list(self._open.get((promise.tenant, promise.name, promise.about), {}).values())
+            ended += [self._end(wait, _without_it(promise)) for wait in waits if wait.from_agent == promise.agent]
         return ended
 
     def _in_vain(self, wait: SignalWait) -> Outcome:
@@ -384,6 +386,11 @@ def _tenant_of(signal: Signal) -> tuple[str, ...]:
 
 def _agent_of(signal: Signal) -> tuple[str, ...]:
     return (signal.tenant, signal.agent)
+
+
+def _without_it(promise: Promise) -> Outcome:
+    detail = f"{promise.agent} has ended its work on {promise.about!r} without saying `{promise.name}`"
+    return failure("promise_broken", sent=True, detail=detail)
 
 
 def _closed(unit: str) -> Outcome:

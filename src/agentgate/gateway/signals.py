@@ -220,7 +220,7 @@ class Signals:
         if refusal is not None:
             return refusal
         if wait.outcome is not None:
-            self._counters.waits[""] += 1
+            self._counters.waits[wait.outcome.code] += 1
             peer.respond(request_id, wait.outcome)
         elif params.awaited:
             self.on_begin(wait)
