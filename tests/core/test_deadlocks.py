@@ -119,6 +119,31 @@ def test_a_knot_that_is_found_again_is_the_same() -> None:
     assert (deadlocks.by_how["refused"], deadlocks.by_how["confirmed"], deadlocks.resolved) == (1, 1, 1)
 
 
+def test_a_knot_that_its_units_close_anew_is_another_one() -> None:
+    """D2: one gave way and waits for the same again; both knots count, and end when their own waits do."""
+    deadlocks = Deadlocks()
+    gave_way, stays, again = wait("a"), wait("b"), wait("a", since=3.0)
+    assert deadlocks.note("confirmed", [gave_way, stays], 2.0)
+    deadlocks.ended(gave_way, 2.0)
+    assert deadlocks.note("confirmed", [again, stays], 4.0)
+    assert not deadlocks.note("confirmed", [again, stays], 5.0)
+    deadlocks.ended(again, 5.0)
+    deadlocks.ended(stays, 6.0)
+    assert (deadlocks.confirmed, deadlocks.resolved, deadlocks.followed) == (2, 2, 0)
+
+
+def test_a_unit_that_is_refused_again_and_again_is_in_one_knot() -> None:
+    """D2, B14: however often it tries, what is kept of it does not grow."""
+    deadlocks = Deadlocks()
+    stays = wait("b")
+    for number in range(3):
+        tried = wait("a")
+        assert deadlocks.note("refused", [tried, stays], 1.0) == (number == 0)
+        deadlocks.ended(tried, 1.0)
+    deadlocks.ended(stays, 2.0)
+    assert (deadlocks.refused, deadlocks.resolved, deadlocks.followed) == (1, 1, 0)
+
+
 def test_an_ended_wait_of_no_knot_only_counts_as_a_wait() -> None:
     """D2: nothing is kept of waits that were in no knot."""
     deadlocks = Deadlocks()

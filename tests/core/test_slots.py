@@ -296,6 +296,18 @@ def test_an_avoided_instance_stays_free_when_everybody_avoids_it() -> None:
     assert seated(slots).instance == "one"
 
 
+def test_an_instance_is_avoided_for_a_moment_only() -> None:
+    """D2: who holds the others may wait for this very call, so it takes the slot that there is."""
+    slots = slots_of(1, ("one", "two"), avoid_s=1.0)
+    first, _ = seated(slots), seated(slots)
+    parked(slots, call_of("retry", avoid="one"))
+    parked(slots, call_of("late", avoid="one", deadline=1.0))
+    slots.settle(first, OK, 0.5)
+    assert wakes(slots, 0.5) == {}
+    assert slots.next_deadline() == 1.0
+    assert wakes(slots, 1.0) == {"late": "deadline_exceeded", "retry": "one"}
+
+
 def test_the_only_instance_is_not_avoided() -> None:
     """With one instance left, avoiding it would mean to wait in vain."""
     slots = slots_of()

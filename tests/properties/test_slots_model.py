@@ -18,6 +18,7 @@ VERDICTS: st.SearchStrategy[InstanceVerdict] = st.sampled_from(["ok", "fault", "
 KEYS = st.sampled_from(["", "key-0", "key-0", "key-1"])
 QUEUE_MAX = 4
 OPEN_FACTOR = 2
+AVOID_S = 3.0
 OK = Outcome(value=1)
 
 
@@ -26,7 +27,9 @@ class SlotsHistory(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        options = SlotOptions(queue_max=QUEUE_MAX, open_factor=OPEN_FACTOR, ejection_faults=2, holds_min=10**6)
+        options = SlotOptions(
+            queue_max=QUEUE_MAX, open_factor=OPEN_FACTOR, avoid_s=AVOID_S, ejection_faults=2, holds_min=10**6
+        )
         self.slots = Slots(options)
         self.now = 0.0
         self.running: list[SlotTicket] = []
@@ -112,7 +115,7 @@ class SlotsHistory(RuleBasedStateMachine):
 
     def goes_before(self, other: SlotTicket, newcomer: SlotTicket) -> bool:
         able = [name for name, shown in self.instances().items() if capacity(shown, self.now) > 0]
-        wants = other.call.avoid != newcomer.instance or able == [newcomer.instance]
+        wants = other.avoid != newcomer.instance or able == [newcomer.instance]
         return other not in self.told and wants and self.may_begin(other) and order(other) < order(newcomer)
 
     def may_begin(self, ticket: SlotTicket) -> bool:
@@ -283,7 +286,8 @@ class SlotsHistory(RuleBasedStateMachine):
             assert ticket.call.deadline > self.now
             if not self.may_begin(ticket):
                 continue
-            assert [name for name in free if name != ticket.call.avoid or able == [name]] == []
+            assert not ticket.avoid or self.now < ticket.arrived_at + AVOID_S
+            assert [name for name in free if name != ticket.avoid or able == [name]] == []
 
     # --- what must hold ---
 

@@ -9,7 +9,8 @@ import pytest
 from agentgate.adapters.memory.store import MemoryStore
 from agentgate.core.policy import Mode
 from agentgate.gateway.watching import STILL_RUNS
-from tests.sim.late_units import LOOK, answer_all, child, forgotten, found, key_of, switched, team
+from agentgate.model import Skill
+from tests.sim.late_units import LOOK, SKILLS, answer_all, child, forgotten, found, key_of, switched, team
 from tests.sim.wire_peer import WirePeer, gate, play
 
 
@@ -97,6 +98,65 @@ def test_the_degraded_handler_answers_in_place_of_a_stuck_unit() -> None:
             marked = [span.task_type for span in spans if span.kind == "call" and span.degraded]
             assert marked == ["ship", "ship"]
             assert platform.gateway.counters.released_units == {"degraded": 1}
+            await forgotten(platform)
+
+    play(story)
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_an_agent_with_one_place_is_asked_before_it_has_to_start_anew(busy: bool) -> None:
+    """F6, D7: the stuck unit would fill it, so it drains, but not before its degraded handler has answered."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            agent, shop = (
+                WirePeer(platform, "agent", skills=SKILLS, concurrency=1),
+                WirePeer(platform, "shop").connect(),
+            )
+            agent.connect().health = {}
+            call = shop.call("agent", "ship", "o1")
+            stuck = await agent.next()
+            after = shop.call("agent", "pay", "o2") if busy else None
+            if after is not None:
+                agent.answer(await agent.next(), "paid")
+                assert (await after).ok
+            stand_in = await agent.next()
+            assert stand_in.params.task_type == "degraded:ship"
+            assert agent.told("drain") == []
+            agent.answer(stand_in, "will ship later")
+            outcome = await call
+            assert (outcome.value, outcome.degraded) == ("will ship later", True)
+            await asyncio.sleep(0.1)
+            assert len(agent.told("drain")) == 1
+            agent.answer(stuck, "shipped")
+            await forgotten(platform)
+
+    play(story)
+
+
+def test_nobody_waits_for_a_degraded_answer_but_the_gate() -> None:
+    """B11: a unit that has only begun the call goes on, and so keeps its place while the degraded handler is asked."""
+
+    async def story() -> None:
+        async with gate() as platform:
+            agent, shop = team(platform)
+            asking = WirePeer(
+                platform, "asking", skills=(Skill(task_type="ask", rests=True, timeout_s=60.0),)
+            ).connect()
+            root = shop.call("asking", "ask", "o1", timeout_ms=60_000)
+            unit = await asking.next()
+            begun = asking.call("agent", "ship", "o1", token=unit.params.token, awaited=False, timeout_ms=50_000)
+            stuck = await agent.next()
+            stand_in = await agent.next()
+            assert (len(platform.gateway.resting), len(platform.gateway.policies.graph)) == (0, 0)
+            agent.answer(stand_in, "will ship later")
+            assert (await begun).degraded
+            agent.answer(stuck, "shipped")
+            asking.answer(unit, "done")
+            assert (await root).ok
+            spans = {span.span_id: span for span in await platform.spans.chain("o1", 100, "default")}
+            [asked] = [span for span in spans.values() if (span.kind, span.task_type) == ("call", "degraded:ship")]
+            assert spans[asked.parent_id].task_type == "ship"
             await forgotten(platform)
 
     play(story)

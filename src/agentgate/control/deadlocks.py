@@ -6,8 +6,8 @@ the loop serves everybody else. It is level-triggered: whatever goes wrong in on
 stands.
 
 The victim's waits that hold it in the knot are ended at once: its calls fail with `deadlock`, as if their targets had
-answered, and it may take another way. Nothing is killed. A knot in which a unit has just given way gets a grace time
-before a second one has to.
+answered, and it may take another way. Nothing is killed. A knot gets a grace time for those waits to end before a
+second unit has to give way. What the victim waits for after them is another knot, and is found as soon as any.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from agentgate.runtime.slices import Slices
 if TYPE_CHECKING:
     from agentgate.core.deadlocks import Deadlocks
     from agentgate.core.knots import Tangle
+    from agentgate.core.open_wait import OpenWait
     from agentgate.core.waits import Waits
     from agentgate.model import Knot
     from agentgate.ports.clock import Clock
@@ -82,7 +83,7 @@ class DeadlockTimer(Service):
         self._found = found
         self._totals = totals
         self._observes = observes
-        self._gave_way: dict[str, float] = {}  # units, and when; forgotten after the grace time
+        self._ending: dict[OpenWait, float] = {}  # given up, and until when they may still stand in a knot
 
     async def _start(self) -> None:
         self._spawn(self._watch())
@@ -98,7 +99,7 @@ class DeadlockTimer(Service):
     async def look(self) -> None:
         """One look at everything that waits long enough."""
         now = self._clock.now()
-        self._gave_way = {unit: at for unit, at in self._gave_way.items() if now < at + self._options.grace_s}
+        self._ending = {wait: until for wait, until in self._ending.items() if now < until}
         scan = Scan(self._waits, now - self._options.period_s)
         slices = Slices(self._clock, self._options.slice_s)
         while not scan.done:
@@ -110,12 +111,13 @@ class DeadlockTimer(Service):
 
     def _resolve(self, tangle: Tangle) -> None:
         members = tangle.members
-        if any(member.unit in self._gave_way for member in members):
+        if any(wait in self._ending for member in members for wait in tangle.waits_of(member.unit)):
             return
-        chosen = choose_victim(members, self._clock.now())
+        now = self._clock.now()
+        chosen = choose_victim(members, now)
         knot = tangle.knot(chosen.unit)
         waits = tangle.waits_of(chosen.unit)
-        self._gave_way[chosen.unit] = self._clock.now()
+        self._ending.update(dict.fromkeys(waits, now + self._options.grace_s))
         self._found(knot, chosen.unit)
         if not self._observes:
             for wait in waits:

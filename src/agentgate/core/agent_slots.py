@@ -4,7 +4,8 @@ Decides which instance takes a call, whether a call may wait, and whether a fail
 (DESIGN 4.3):
 
 - Least outstanding first among the instances that have room; among equals the one that waited longest. A retry avoids
-  the instance that failed, unless it is the only one that takes calls at all: then waiting for another is in vain.
+  the instance that failed, unless it is the only one that takes calls at all: then waiting for another is in vain. It
+  does so for `avoid_s`: then any slot is better than none, whoever holds the others and for whatever reason.
 - A newcomer never passes one who waits and may have the same slot, unless it is more urgent.
 - Work on one exclusive key runs one after the other, whatever slots are free (`core.exclusive`).
 - The queue holds `queue_max` calls. At the bound a newcomer that is more urgent than somebody waiting takes the room of
@@ -159,7 +160,7 @@ class AgentSlots:
         """Give free slots to those who wait."""
         wakes: list[Wake] = []
         while (head := self.queue.head()) is not None and (free := self.pick("", now)) is not None:
-            if head.call.avoid == free.name:
+            if head.avoid == free.name:
                 chosen = self.pick(free.name, now)
                 if chosen is None:  # there are others, but they are busy: the slot is for the next one who wants it
                     chosen, passed_to = free, self.queue.head_for(free.name)

@@ -6,7 +6,9 @@ Decides when a deadlock counts as resolved. The rules (D2, D3):
   nobody heeds it (observe mode), it counts as *would_refuse* or *would_confirm* instead.
 - It is resolved when every wait of its cycle has ended before its own deadline. One that ended by its deadline was
   found and did not help: the knot counts as late.
-- A knot that is found again while it is still followed is the same one.
+- A knot that is found again while all of its waits stand is the same one. Once one of them has ended, the timer has
+  found another one, be it of the same units. A unit that is refused, and tries the same again, is in one knot all the
+  time: what is kept of it must not grow with its tries.
 
 How it works. The waits that are followed are kept by identity, each with the records of the knots it is in; a wait that
 ends is taken out of all of them. Waits end at their deadlines at the latest, so the map is as large as what waits.
@@ -32,6 +34,7 @@ class _Followed(Struct, eq=False):
 
     units: frozenset[str]
     open: int
+    stands: bool = True
     late: bool = False
 
 
@@ -61,7 +64,8 @@ class Deadlocks:
         """A knot with these waits, none of them ended; False: it is followed already."""
         waits = list(waits)
         units = frozenset(wait.unit for wait in waits)
-        if any(units == known.units for wait in waits for known in self._followed.get(wait, ())):
+        known = [record for wait in waits for record in self._followed.get(wait, ()) if record.units == units]
+        if any(how == "refused" or record.stands for record in known):
             return False
         self.by_how[how] += 1
         if how in ("confirmed", "would_confirm"):
@@ -76,6 +80,7 @@ class Deadlocks:
         self.wait_s_max = max(self.wait_s_max, now - wait.since)
         for record in self._followed.pop(wait, ()):
             record.open -= 1
+            record.stands = False
             record.late = record.late or now >= wait.deadline
             if not record.open and record.late:
                 self.late += 1

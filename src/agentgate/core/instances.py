@@ -65,6 +65,8 @@ class SlotOptions:
     - `eject_s`, 10, doubling to `eject_max_s`, 60: long enough for a restart.
     - `ejected_share_max`, 0.5: more than half of an agent failing is the agent's fault, the breaker's business.
     - `no_route_retry_s`, 3: about how long an agent takes to come back after losing its link.
+    - `avoid_s`, 1: a retry waits so long for another instance than the one that failed it. A slot elsewhere mostly
+      comes free sooner, and after that time the same instance may well have got over it.
     - `holds_min`, 20: after so many finished calls the expected wait is known well enough to refuse what cannot be
       served before its deadline.
     """
@@ -77,11 +79,12 @@ class SlotOptions:
     eject_max_s: float = 60.0
     ejected_share_max: float = 0.5
     no_route_retry_s: float = 3.0
+    avoid_s: float = 1.0
     holds_min: int = 20
 
     def __post_init__(self) -> None:
         require(self, "concurrency_default", "open_factor", "ejection_faults", low=1)
-        require(self, "queue_max", "no_route_retry_s", "holds_min")
+        require(self, "queue_max", "no_route_retry_s", "avoid_s", "holds_min")
         require(self, "eject_s", "eject_max_s", low=0.001)
         require(self, "ejected_share_max", high=1.0)
         if self.eject_max_s < self.eject_s:
@@ -91,8 +94,9 @@ class SlotOptions:
 class SlotTicket(Ticket, eq=False, kw_only=True):
     """A call that waits for a slot or has one; `instance` names whose, once it has.
 
-    `place` is where it stood in the queue, for whoever takes the place over. The gateway sets `unit`, the unit that it
-    belongs to, and `breaker`, the ticket of the same attempt at the breakers, so that both can be taken back together.
+    `place` is where it stood in the queue, for whoever takes the place over; `avoid` the instance that it does not take
+    yet. The gateway sets `unit`, the unit that it belongs to, and `breaker`, the ticket of the same attempt at the
+    breakers, so that both can be taken back together.
 
     Its stages: parked (in the queue) and told (out of it, refused with the next tick); seated (it holds a slot) and
     resting (its unit waits, the slot is free); new (it runs without a slot, beyond an observed limit); seatless (it
@@ -102,6 +106,7 @@ class SlotTicket(Ticket, eq=False, kw_only=True):
     place: int
     arrived_at: float
     seated_at: float
+    avoid: str = ""
     unit: str = ""
     seat: Instance | None = None
     term: int = 0

@@ -5,7 +5,8 @@ Decides the order of waiting calls. Rules (DESIGN 4.3):
 - Higher priority first (0 to 9), first come first served within a priority.
 - A caller that takes over the place of another one of the same work stands where that one stood: places are numbers
   that grow, and order within a priority is by place.
-- A call that avoids an instance is passed over when that instance looks for work, unless it is the only one there is.
+- A call that avoids an instance is passed over when that instance looks for work, unless it is the only one there is,
+  or the call has waited long enough for another (`core.slots`).
 - A call whose exclusive key is held is passed over, whoever looks for work.
 - The one that has to go when a more urgent call needs room is the newest of the lowest priority.
 
@@ -84,7 +85,7 @@ class AgentQueue:
     def head_for(self, instance: str) -> SlotTicket | None:
         """The next one that may begin and does not avoid this instance."""
         is_free = self._keys.is_free
-        return next((ticket for ticket in self if ticket.call.avoid != instance and is_free(ticket.call)), None)
+        return next((ticket for ticket in self if ticket.avoid != instance and is_free(ticket.call)), None)
 
     def last(self) -> SlotTicket:
         """The newest of the lowest priority; the queue must not be empty."""

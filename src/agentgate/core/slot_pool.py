@@ -2,7 +2,7 @@
 
 Decides on whom a waiting call depends, for the wait graph (DESIGN 4.4). Rules:
 
-- Any of the holders is enough: a slot of any instance will do.
+- Any of the holders is enough: a slot of any instance will do, after a moment also of one that a retry avoids.
 - Nobody is named when there is room, when no instance is here, or when it cannot be known: a slot is held by a call
   whose unit has not begun, or an instance is away, expected after a restart, or out with nothing in hand, and may take
   calls by the passing of time.

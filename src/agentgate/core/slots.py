@@ -21,8 +21,9 @@ Decides, for a call whose agent is known, between a slot now, a place in the age
   an exclusive key, for a lock cannot be observed only.
 
 How it works. What changes is marked, and `tick` works off what is marked: queues with free slots, deadlines, times at
-which an instance returns. Until then `next_deadline` says "now". Agents and instances are bounded by the directory,
-which refuses names beyond its own limit; an agent without instances, queue and expectation is forgotten.
+which an instance returns, or is avoided no more. Until then `next_deadline` says "now". Agents and instances are
+bounded by the directory, which refuses names beyond its own limit; an agent without instances, queue and expectation is
+forgotten.
 
 Not covered: whether an instance is alive (`core.presence`), which units can wait without holding a thread (they say so
 on their cards), and how long a call may take once it runs.
@@ -149,9 +150,12 @@ class Slots:
         """Whoever gets a slot now, and whoever waited in vain."""
         wakes = [Wake(ticket, Refuse(error)) for ticket, error in self._told.items()]
         self._told.clear()
-        for due in self._alarms.pop_due(now):
+        for due in dict.fromkeys(self._alarms.pop_due(now)):
             if isinstance(due, AgentSlots):
                 self._marked[due] = None
+            elif now < due.call.deadline:
+                due.avoid = ""
+                self._mark(due.call.agent)
             else:
                 self._agents[due.call.agent].queue.remove(due)
                 wakes.append(Wake(due, Refuse(_expired(due.call))))
@@ -296,6 +300,8 @@ class Slots:
         ticket.stage = "parked"
         agent.queue.push(ticket)
         self._alarms.add(call.deadline, ticket)
+        if ticket.avoid:
+            self._alarms.add(now + self._options.avoid_s, ticket)
         self._mark(call.agent)
         return Park(ticket, call.deadline)
 
@@ -350,7 +356,7 @@ class Slots:
         place = call.place
         if not place:
             self._places = place = self._places + 1
-        return SlotTicket(call, place=place, arrived_at=now, seated_at=now)
+        return SlotTicket(call, place=place, arrived_at=now, seated_at=now, avoid=call.avoid)
 
     def _new_agent(self, agent: str) -> AgentSlots:
         slots = self._agents[agent] = AgentSlots(agent, self._options)

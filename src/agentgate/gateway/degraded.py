@@ -1,8 +1,10 @@
 """Asks an agent's degraded handler for an answer, in place of a unit that does not get on.
 
 The degraded handler of a skill is a read of the same agent, `degraded:<task_type>`, given the payload of the call. It
-goes through the gate like any call, on behalf of the one whose call it stands in for, and rather not to the instance
-that is stuck. What it answers is never written to the ledger: the effect is still the unit's to tell.
+goes through the gate like any call, on behalf of the one whose call it stands in for, at the place in the queue that
+the unit had, and rather not to the instance that is stuck. No unit waits for it: the caller's waits for the call that
+it stands in for, or not, as it has said. What it answers is never written to the ledger: the effect is still the unit's
+to tell.
 """
 
 from __future__ import annotations
@@ -67,7 +69,7 @@ class Degraded:
             deadline=until,
             trace_id=call.trace_id,
             parent_span_id=call.span_id,
-            parent_unit=call.parent_unit,
             depth=call.depth,
+            place=unit.slot.place if unit.slot is not None else 0,
             avoid=unit.instance,
         )

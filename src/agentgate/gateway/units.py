@@ -72,6 +72,7 @@ class Unit(Struct, eq=False):
     health: UnitHealth | Literal[""] = ""  # as its process said, when it was late
     on_disk: tuple[Callable[[], None], ...] = ()  # who is told when its end is
     stop_kind: StopKind | None = None
+    stood_in_for: bool = False  # its process is asked for another answer: not to start anew before it has said it
     final: bool = False  # it has ended, and no other attempt of its call follows
     timer: asyncio.TimerHandle | None = None
 
@@ -219,6 +220,8 @@ class Units:
 
     def give_up(self, unit: Unit, outcome: Outcome) -> None:
         """Whoever waits for it gets this; it goes on, and its own answer still settles its key."""
+        unit.stood_in_for = False
+        self._count_zombies(unit.instance)
         if not unit.answer.done():
             unit.answer.set_result(outcome)
         if unit.flight is not None:
@@ -323,8 +326,12 @@ class Units:
             self._overstay_slot(unit.slot)
         self._guard.close_unit(unit.id)
         self._tell(unit, lambda listener: listener.unit_overstays(unit))
-        zombies = sum(1 for other in self.of_instance(unit.instance) if other.state == "zombie")
-        self._zombies_found(unit.instance, zombies)
+        self._count_zombies(unit.instance)
+
+    def _count_zombies(self, instance: str) -> None:
+        units = self.of_instance(instance)
+        zombies = sum(1 for unit in units if unit.state == "zombie" and not unit.stood_in_for)
+        self._zombies_found(instance, zombies)
 
     def _sample(self, unit: Unit, outcome: Outcome) -> None:
         """Teach the time-out how long an answer takes; refusals and raised errors say nothing about that."""

@@ -220,6 +220,7 @@ class Watching:
     async def _release(self, unit: Unit, step: Step) -> None:
         """Tell the unit, which may end by that; else answer whoever waits for it."""
         why = f"no progress for {step.quiet_s:.1f} s"
+        unit.stood_in_for = True
         self._units.stop(unit, "expire", why)
         answer = None
         until = unit.call.deadline if unit.flight is None else unit.flight.waited_until

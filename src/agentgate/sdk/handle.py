@@ -59,7 +59,8 @@ class Handle(Generic[T]):
 class Pending(Coroutine[Any, Any, T]):
     """A call, or a wait for a signal, that begins when it is awaited; `start` begins it without waiting.
 
-    It is a coroutine: what takes one (`asyncio.TaskGroup.create_task`, `asyncio.timeout`, ...) takes it.
+    It is a coroutine: what takes one (`asyncio.TaskGroup.create_task`, `asyncio.timeout`, ...) takes it. In a task of
+    its own it counts as awaited too, and the handler as standing still: for what it works beside, use `ctx.start`.
     """
 
     def __init__(self, begin: Callable[..., Handle[T]], name: str) -> None:
