@@ -198,6 +198,8 @@ def test_nobody_waits_for_its_own_promise() -> None:
     assert signals.groups(wait) == ()
     signals.unit_opened(Promiser("r2", "t", "audit", "o1", {"done"}))
     assert signals.groups(wait) == (("r2",),)
+    signals.release(wait.id, problem("deadlock"))
+    assert signals.groups(wait) == (), "it is over"
 
 
 def test_a_wait_can_be_ended_from_outside() -> None:
