@@ -129,7 +129,7 @@ def test_a_knot_that_its_units_close_anew_is_another_one() -> None:
     assert not deadlocks.note("confirmed", [again, stays], 5.0)
     deadlocks.ended(again, 5.0)
     deadlocks.ended(stays, 6.0)
-    assert (deadlocks.confirmed, deadlocks.resolved, deadlocks.followed) == (2, 2, 0)
+    assert (deadlocks.by_how["confirmed"], deadlocks.resolved, deadlocks.followed) == (2, 2, 0)
 
 
 def test_a_unit_that_is_refused_again_and_again_is_in_one_knot() -> None:
@@ -141,7 +141,7 @@ def test_a_unit_that_is_refused_again_and_again_is_in_one_knot() -> None:
         assert deadlocks.note("refused", [tried, stays], 1.0) == (number == 0)
         deadlocks.ended(tried, 1.0)
     deadlocks.ended(stays, 2.0)
-    assert (deadlocks.refused, deadlocks.resolved, deadlocks.followed) == (1, 1, 0)
+    assert (deadlocks.by_how["refused"], deadlocks.resolved, deadlocks.followed) == (1, 1, 0)
 
 
 def test_an_ended_wait_of_no_knot_only_counts_as_a_wait() -> None:

@@ -40,6 +40,6 @@ def test_who_gave_way_and_waits_on_is_told_of_the_next_circle_in_time() -> None:
             assert [code for code, _ in told[:4]] == ["deadlock"] * 4
             assert all(after - before <= FOUND_S for before, after in pairwise([0.0, *(at for _, at in told[:4])]))
             deadlocks = gate.platform.gateway.waits.deadlocks
-            assert (deadlocks.refused, deadlocks.confirmed, deadlocks.resolved) == (0, 4, 4)
+            assert (deadlocks.by_how["refused"], deadlocks.by_how["confirmed"], deadlocks.resolved) == (0, 4, 4)
 
     play(story)
