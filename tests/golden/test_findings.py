@@ -16,7 +16,7 @@ LAST: Final = 1796035331.27
 TRACE: Final = "0af7651916cd43dd8448eb211c80319c"
 FOUND: Final[dict[str, dict[str, Any]]] = {
     "deadlock": {
-        "how": "would_refuse",
+        "how": "observed_closing",
         "cycle": "left.cross(o1): lock 'a' > right.cross(o1): signal 'left.done' > left.cross(o1)",
         "trace_id": TRACE,
     },

@@ -313,7 +313,7 @@ def test_a_cycle_that_is_not_refused_ends_by_its_deadlines(mode: Mode) -> None:
             assert platform.gateway.counters.would["would_deadlock"] == (mode == "observe")
             found = [item.kind for item in platform.gateway.findings.of("default")]
             assert found.count("deadlock") == (mode == "observe")
-            assert platform.gateway.waits.deadlocks.by_how["would_refuse"] == (mode == "observe")
+            assert platform.gateway.waits.deadlocks.by_how["observed_closing"] == (mode == "observe")
             assert platform.gateway.waits.deadlocks.by_how["refused"] == 0, "nobody was refused"
             b.answer(in_b, "done")
             await first

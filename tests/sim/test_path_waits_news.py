@@ -279,7 +279,7 @@ def test_observed_or_off_the_waits_end_by_their_time(mode: Mode, found: int) -> 
             assert failed.code == "needs_human"
             assert now() == pytest.approx(9.0, abs=0.2)
             by_how = gate.platform.gateway.waits.deadlocks.by_how
-            assert by_how == {"refused": 0, "confirmed": 0, "would_refuse": 0, "would_confirm": found}
+            assert by_how == {"refused": 0, "confirmed": 0, "observed_closing": 0, "observed_standing": found}
 
     play(story)
 

@@ -3,7 +3,7 @@
 Decides when a deadlock counts as resolved. The rules (D2, D3):
 
 - A knot is *refused* when the wait that would have closed it was not begun, *confirmed* when the timer found it. Where
-  nobody heeds it (observe mode), it counts as *would_refuse* or *would_confirm* instead.
+  nobody heeds it (observe mode), it counts as *observed_closing* or *observed_standing* instead.
 - It is resolved when every wait of its cycle has ended before its own deadline. One that ended by its deadline was
   found and did not help: the knot counts as late.
 - A knot that is found again while all of its waits stand is the same one. Once one of them has ended, the timer has
@@ -25,8 +25,8 @@ from msgspec import Struct
 
 from agentgate.core.open_wait import OpenWait
 
-How = Literal["refused", "confirmed", "would_refuse", "would_confirm"]
-OBSERVED: Final[dict[How, How]] = {"refused": "would_refuse", "confirmed": "would_confirm"}
+How = Literal["refused", "confirmed", "observed_closing", "observed_standing"]
+OBSERVED: Final[dict[How, How]] = {"refused": "observed_closing", "confirmed": "observed_standing"}
 
 
 class _Followed(Struct, eq=False):
@@ -68,7 +68,7 @@ class Deadlocks:
         if any(how == "refused" or record.stands for record in known):
             return False
         self.by_how[how] += 1
-        if how in ("confirmed", "would_confirm"):
+        if how in ("confirmed", "observed_standing"):
             self.signal_s_max = max(self.signal_s_max, now - max(wait.since for wait in waits))
         record = _Followed(units, len(waits))
         for wait in waits:

@@ -64,8 +64,8 @@ KINDS: Final[dict[str, Kind]] = {
     "deadlock": Kind(
         "agents waited for one another in a circle, or were about to",
         "`cycle`: who waits for whom and on what, by agent, task type and business key; `how`: `refused` where it "
-        "would have closed, or `confirmed` standing, and in observe mode `would_refuse` or `would_confirm`; `victim`: "
-        "the unit whose waits were ended, or would have been; `trace_id` of a call in it",
+        "would have closed, or `confirmed` standing, and in observe mode `observed_closing` or `observed_standing`; "
+        "`victim`: the unit whose waits were ended, or would have been; `trace_id` of a call in it",
         f"{LOOK} {' '.join(WAYS_OUT.values())}",
     ),
     "stuck_unit": Kind(

@@ -33,8 +33,8 @@ CLOCK: Final = SystemClock()
 CIRCLES: Final[dict[How, str]] = {
     "refused": "the first circle of waits is refused where it would close",
     "confirmed": "the first circle of waits is found, and one in it gives way",
-    "would_refuse": "the first circle of waits closes, and nobody opens it",
-    "would_confirm": "the first circle of waits is found, and nobody opens it",
+    "observed_closing": "the first circle of waits closes, and nobody opens it",
+    "observed_standing": "the first circle of waits is found, and nobody opens it",
 }
 
 
