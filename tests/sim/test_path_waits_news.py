@@ -274,6 +274,7 @@ def test_observed_or_off_the_waits_end_by_their_time(mode: Mode, found: int) -> 
             await asyncio.sleep(5)
             gateway = gate.platform.gateway
             assert (len(gateway.resting), len(gateway.policies.graph)) == (2, 2 * found)
+            assert [unit.was_victim for unit in gateway.units.running()] == [False, False]
             [failed] = await ending
             assert isinstance(failed, CallFailed)
             assert failed.code == "needs_human"

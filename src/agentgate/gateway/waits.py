@@ -190,7 +190,7 @@ class UnitWaits:
         """Count a knot, and tell people of it; `victim` is the unit that gives way to the others."""
         how = how if self.enforces else OBSERVED[how]
         cycle = [wait for step in knot.cycle for wait in self._graph.of(step.unit) if wait.span_id == step.span_id]
-        if (unit := self._units.get(victim)) is not None:
+        if self.enforces and (unit := self._units.get(victim)) is not None:
             unit.was_victim = True
         if not self.deadlocks.note(how, cycle, self._clock.now()):
             return

@@ -187,7 +187,7 @@ ROWS: Final[tuple[Row, ...]] = (
     Row("open_waits", "gauge", "Waits of units that are open: the edges of the wait graph",
         "It only grows: chains of waits that nothing ends; `agentgate waits` shows them.",
         lambda source: source.view.gateway.policies.graph.edges),
-    Row("deadlocks_found", "counter", "Circles of waits that were found; `would_…` in observe mode",
+    Row("deadlocks_found", "counter", "Circles of waits that were found; `observed_…` in observe mode",
         "Any: agents ask back each other's work; `agentgate findings` shows all, `agentgate waits` one that stands.",
         lambda source: source.view.gateway.waits.deadlocks.by_how, "how"),
     Row("deadlocks_ended", "counter", "Circles whose waits have all ended",
